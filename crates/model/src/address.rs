@@ -1,0 +1,102 @@
+//! One /24 per profile: `.1` the host, `.2` … the nodes, `.254` the virtual address.
+
+use std::net::Ipv4Addr;
+
+use ipnet::Ipv4Net;
+
+/// minikube's list of subnets: the third octet goes 49, 58, 67, …
+const FIRST_OCTET: u8 = 49;
+const STEP: u8 = 9;
+const TRIES: u8 = 20;
+
+fn at(subnet: Ipv4Net, host: u32) -> Ipv4Addr {
+    Ipv4Addr::from(u32::from(subnet.network()) + host)
+}
+
+pub fn gateway(subnet: Ipv4Net) -> Ipv4Addr {
+    at(subnet, 1)
+}
+
+pub fn virtual_ip(subnet: Ipv4Net) -> Ipv4Addr {
+    Ipv4Addr::from(u32::from(subnet.broadcast()) - 1)
+}
+
+/// The address of node `number` (1 is the first); `None` when the subnet is full.
+pub fn node_ip(subnet: Ipv4Net, number: u32) -> Option<Ipv4Addr> {
+    let ip = at(subnet, 1 + number);
+    (number >= 1 && subnet.contains(&ip) && ip < virtual_ip(subnet)).then_some(ip)
+}
+
+/// Every node owns the /24 of the pod range that its own address picks, so that no two commands
+/// have to agree about it and a node keeps its range across restarts.
+pub fn pod_cidr(subnet: Ipv4Net, pods: Ipv4Net, ip: Ipv4Addr) -> Ipv4Net {
+    let index = u32::from(ip) - u32::from(subnet.network());
+    let base = u32::from(pods.network()) + (index.saturating_sub(2) << 8);
+    Ipv4Net::new_assert(Ipv4Addr::from(base), 24)
+}
+
+pub fn overlap(a: Ipv4Net, b: Ipv4Net) -> bool {
+    a.contains(&b) || b.contains(&a)
+}
+
+/// The first /24 from `start` on (default 192.168.49.0) that touches none of `taken`.
+pub fn free_subnet(start: Option<Ipv4Net>, taken: &[Ipv4Net]) -> Option<Ipv4Net> {
+    let first = start.map_or(Ipv4Addr::new(192, 168, FIRST_OCTET, 0), |s| s.network());
+    let [a, b, c, _] = first.octets();
+    (0..TRIES)
+        .filter_map(|i| c.checked_add(STEP.checked_mul(i)?))
+        .map(|third| Ipv4Net::new_assert(Ipv4Addr::new(a, b, third, 0), 24))
+        .find(|net| !taken.iter().any(|t| overlap(*t, *net)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn net(s: &str) -> Ipv4Net {
+        s.parse().unwrap()
+    }
+
+    #[test]
+    fn addresses_of_a_profile() {
+        let s = net("192.168.49.0/24");
+        assert_eq!(gateway(s).to_string(), "192.168.49.1");
+        assert_eq!(node_ip(s, 1).unwrap().to_string(), "192.168.49.2");
+        assert_eq!(node_ip(s, 3).unwrap().to_string(), "192.168.49.4");
+        assert_eq!(virtual_ip(s).to_string(), "192.168.49.254");
+        assert_eq!(node_ip(s, 252).unwrap().to_string(), "192.168.49.253");
+        assert_eq!(node_ip(s, 253), None);
+        assert_eq!(pod_cidr(s, net("10.244.0.0/16"), node_ip(s, 1).unwrap()), net("10.244.0.0/24"));
+        assert_eq!(pod_cidr(s, net("10.244.0.0/16"), node_ip(s, 4).unwrap()), net("10.244.3.0/24"));
+    }
+
+    #[test]
+    fn subnets_step_by_nine() {
+        assert_eq!(free_subnet(None, &[]), Some(net("192.168.49.0/24")));
+        assert_eq!(free_subnet(None, &[net("192.168.49.0/24")]), Some(net("192.168.58.0/24")));
+        assert_eq!(free_subnet(None, &[net("192.168.48.0/23")]), Some(net("192.168.58.0/24")));
+        assert_eq!(free_subnet(None, &[net("192.168.0.0/16")]), None);
+        assert_eq!(free_subnet(Some(net("172.20.5.0/24")), &[]), Some(net("172.20.5.0/24")));
+    }
+
+    proptest! {
+        #[test]
+        fn a_free_subnet_is_free(taken in prop::collection::vec((0u8..255, 16u8..29), 0..12)) {
+            let taken: Vec<Ipv4Net> = taken.into_iter()
+                .map(|(c, p)| Ipv4Net::new(Ipv4Addr::new(192, 168, c, 0), p).unwrap().trunc()).collect();
+            if let Some(free) = free_subnet(None, &taken) {
+                prop_assert!(taken.iter().all(|t| !overlap(*t, free)));
+            }
+        }
+
+        #[test]
+        fn nodes_never_share_an_address(a in 1u32..252, b in 1u32..252) {
+            let s = net("192.168.49.0/24");
+            let (x, y) = (node_ip(s, a).unwrap(), node_ip(s, b).unwrap());
+            prop_assert_eq!(a == b, x == y);
+            let pods = net("10.244.0.0/16");
+            prop_assert_eq!(a == b, pod_cidr(s, pods, x) == pod_cidr(s, pods, y));
+        }
+    }
+}

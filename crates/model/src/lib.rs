@@ -1,0 +1,13 @@
+//! What a cluster *is*: names, addresses, sizes, files and words. Pure: no IO, no clock, no unsafe code.
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod cluster;
+pub mod home;
+pub mod names;
+pub mod node_spec;
+pub mod reason;
+
+pub use cluster::{Cluster, DriverKind, Node};
+pub use home::Home;
+pub use reason::{Fault, Reason};

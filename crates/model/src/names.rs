@@ -1,0 +1,88 @@
+//! Names of profiles, nodes and machines, by minikube's rules.
+
+/// The name of the name that every kubeconfig inside a cluster points to.
+pub const CONTROL_PLANE_HOST: &str = "control-plane.minikube.internal";
+/// The host, seen from a node.
+pub const HOST_HOST: &str = "host.minikube.internal";
+
+const RESERVED: [&str; 10] =
+    ["start", "stop", "status", "delete", "config", "open", "profile", "addons", "cache", "logs"];
+
+/// Machine name = container name = hostname = Kubernetes node name.
+pub fn machine(profile: &str, node: &str) -> String {
+    if node.is_empty() { profile.to_owned() } else { format!("{profile}-{node}") }
+}
+
+/// `m02` for the second node, `m03` for the third. The first has no name of its own.
+pub fn node(number: u32) -> String {
+    if number <= 1 { String::new() } else { format!("m{number:02}") }
+}
+
+/// The number in a node's name; the unnamed first node is 1.
+pub fn node_number(name: &str) -> Option<u32> {
+    if name.is_empty() {
+        return Some(1);
+    }
+    name.strip_prefix('m').filter(|d| d.len() >= 2 && d.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
+}
+
+/// DNS-label-like: letters, digits, inner dashes, dots between labels; at least two characters.
+pub fn is_valid_profile(name: &str) -> bool {
+    let label = |l: &str| {
+        !l.is_empty()
+            && l.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            && !l.starts_with('-')
+            && !l.ends_with('-')
+    };
+    (2..=40).contains(&name.len()) && name.split('.').all(label)
+}
+
+pub fn is_reserved_profile(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
+/// Name of a host interface: the kernel allows 15 bytes, so a long name ends in a hash of itself.
+pub fn interface(prefix: &str, name: &str) -> String {
+    const MAX: usize = 15;
+    if prefix.len() + name.len() <= MAX && !name.contains('.') {
+        return format!("{prefix}{name}");
+    }
+    let hash =
+        name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    format!("{prefix}{:0width$x}", hash >> 24, width = 10).chars().take(MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_are_named_as_in_minikube() {
+        assert_eq!(machine("ha-demo", ""), "ha-demo");
+        assert_eq!(machine("ha-demo", "m02"), "ha-demo-m02");
+        assert_eq!(node(1), "");
+        assert_eq!(node(2), "m02");
+        assert_eq!(node(103), "m103");
+        assert_eq!(node_number("m02"), Some(2));
+        assert_eq!(node_number("m2"), None);
+        assert_eq!(node_number("worker"), None);
+    }
+
+    #[test]
+    fn profile_names() {
+        for good in ["minikube", "ha-demo", "p1", "a.b", "A1"] {
+            assert!(is_valid_profile(good), "{good}");
+        }
+        for bad in ["", "a", "-a", "a-", "a..b", "a/b", "ä1", "a b", "../x", "x.", &"x".repeat(60)] {
+            assert!(!is_valid_profile(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn interfaces_fit_the_kernel() {
+        assert_eq!(interface("mk-", "minikube"), "mk-minikube");
+        let long = interface("mk-", "a-rather-long-profile-name");
+        assert!(long.len() <= 15);
+        assert_ne!(long, interface("mk-", "a-rather-long-profile-namf"));
+    }
+}

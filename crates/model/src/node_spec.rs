@@ -1,0 +1,122 @@
+//! What the agent in a node is told. One document, `/etc/manykube/node.json`, written before the
+//! machine boots: everything a node needs to come up again by itself after any stop.
+
+use std::net::Ipv4Addr;
+
+use ipnet::Ipv4Net;
+use serde::{Deserialize, Serialize};
+
+/// Where the document lies in the node.
+pub const SPEC_PATH: &str = "/etc/manykube/node.json";
+/// The agent's own program in the node.
+pub const AGENT_PATH: &str = "/usr/local/bin/manykube";
+/// A directory shared with the host: the agent's socket and the logs live here.
+pub const SHARED_DIR: &str = "/run/manykube";
+pub const SOCKET_NAME: &str = "agent.sock";
+/// Logs of the supervised services (in the node).
+pub const LOG_DIR: &str = "/var/log/manykube";
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeSpec {
+    pub profile: String,
+    pub machine: String,
+    pub control_plane: bool,
+    pub network: NodeNetwork,
+    /// Lines of /etc/hosts besides localhost.
+    pub hosts: Vec<HostEntry>,
+    /// Run in order, once, before the kubelet starts and while containerd does.
+    pub prepare: Vec<Prepare>,
+    pub kubelet: Kubelet,
+    /// Set when the machine is not to answer for more CPUs or memory than it was given.
+    pub cpus: Option<u32>,
+    pub memory_mib: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeNetwork {
+    /// Address with the node network's prefix length.
+    pub address: Ipv4Net,
+    pub gateway: Ipv4Addr,
+    /// Held by this node (one control plane holds it alone until there are more).
+    pub vip: Option<Ipv4Addr>,
+    /// This node's share of the pods' range; `None` when another CNI is to configure it.
+    pub pods: Option<Ipv4Net>,
+    pub cluster_pods: Ipv4Net,
+    pub services: Ipv4Net,
+    /// Name servers of the host that a node can reach.
+    pub dns: Vec<Ipv4Addr>,
+    pub mtu: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostEntry {
+    pub ip: Ipv4Addr,
+    pub name: String,
+}
+
+/// A command that makes something the node needs. It is not run again once `creates` exists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prepare {
+    pub name: String,
+    pub argv: Vec<String>,
+    pub creates: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kubelet {
+    pub argv: Vec<String>,
+    /// Environment files read before each start (kubeadm-flags.env), `KUBELET_KUBEADM_ARGS="…"`.
+    pub env_files: Vec<String>,
+    pub env: Vec<(String, String)>,
+}
+
+/// A file to be placed in a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeFile {
+    pub path: String,
+    pub mode: u32,
+    pub data: Vec<u8>,
+}
+
+impl NodeFile {
+    pub fn new(path: impl Into<String>, mode: u32, data: impl Into<Vec<u8>>) -> NodeFile {
+        NodeFile { path: path.into(), mode, data: data.into() }
+    }
+}
+
+/// The agent's answer: the node's state as one document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeState {
+    pub machine: String,
+    /// Seconds since the agent became init of the node.
+    pub uptime: u64,
+    pub network_ready: bool,
+    pub prepare: PrepareState,
+    pub services: Vec<ServiceState>,
+    /// Per cent of /var in use.
+    pub var_used_percent: u8,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "lowercase")]
+pub enum PrepareState {
+    Running { step: String },
+    Done,
+    Failed { step: String, output: String },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceState {
+    pub name: String,
+    pub running: bool,
+    pub pid: Option<u32>,
+    pub restarts: u32,
+    /// Why it is not running, or why it last ended.
+    pub last_exit: Option<String>,
+}
+
+impl NodeState {
+    pub fn service(&self, name: &str) -> Option<&ServiceState> {
+        self.services.iter().find(|s| s.name == name)
+    }
+}
