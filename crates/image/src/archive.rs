@@ -1,0 +1,88 @@
+//! Images as one file, for machines without a network: a `.tar.zst` of the image's directory.
+
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::manifest::{FILES, MANIFEST, Manifest};
+use crate::store::{NodeImage, Store};
+use crate::walk;
+
+/// Is told how many bytes are done, of how many (0: not known).
+pub type Progress = dyn Fn(u64, u64) + Send + Sync;
+
+pub fn export(image: &NodeImage, file: &Path, progress: &Progress) -> Result<()> {
+    // Beside the destination and renamed: an interrupted export leaves no file that looks whole.
+    let parent = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let temporary = tempfile::Builder::new().prefix(".export-").tempfile_in(parent)?;
+    let mut compressor = zstd::Encoder::new(BufWriter::new(temporary.as_file()), 3)?;
+    compressor.multithread(std::thread::available_parallelism().map_or(1, |n| n.get() as u32))?;
+    let mut tar = tar::Builder::new(compressor);
+    tar.follow_symlinks(false);
+    // The manifest comes first, so that an import knows at once what it is about to unpack.
+    for name in [MANIFEST, FILES] {
+        tar.append_path_with_name(image.dir.join(name), name)?;
+    }
+    let mut done = 0;
+    tar.append_path_with_name(image.rootfs(), "rootfs")?;
+    for entry in walk::tree(&image.rootfs())? {
+        tar.append_path_with_name(image.rootfs().join(&entry.path), Path::new("rootfs").join(&entry.path))?;
+        if entry.metadata.is_file() {
+            done += entry.metadata.len();
+            progress(done, image.manifest.size);
+        }
+    }
+    tar.into_inner()?.finish()?.flush()?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(file)?;
+    Ok(())
+}
+
+pub fn import(store: &Store, file: &Path, progress: &Progress) -> Result<NodeImage> {
+    let total = fs_err::metadata(file)?.len();
+    fs_err::create_dir_all(store.images_dir())?;
+    let temporary = tempfile::Builder::new().prefix(".import-").tempdir_in(store.images_dir())?;
+    let source = Counted { inner: fs_err::File::open(file)?, done: 0, total, progress };
+    let mut tar = tar::Archive::new(zstd::Decoder::new(BufReader::with_capacity(1 << 20, source))?);
+    tar.set_preserve_permissions(true);
+    tar.set_preserve_ownerships(true);
+    tar.set_unpack_xattrs(true);
+    tar.unpack(temporary.path()).context("unpacking; it is not a whole node image file")?;
+    let Some(manifest) = Manifest::read(temporary.path())? else {
+        bail!("it holds no {MANIFEST}: it is not a node image that `export` wrote")
+    };
+    // The name becomes a path below: a foreign file must not choose where it lands.
+    if manifest.name.is_empty() || manifest.name.starts_with('.') || manifest.name.contains('/') {
+        bail!("it names itself {:?}, which is not a node image's name", manifest.name)
+    }
+    if let Some(there) = store.open(&manifest.name)? {
+        return Ok(there);
+    }
+    let unpacked = NodeImage {
+        name: manifest.name.clone(),
+        dir: temporary.path().to_owned(),
+        manifest: manifest.clone(),
+    };
+    unpacked.verify()?;
+    let dir = store.images_dir().join(&manifest.name);
+    fs_err::rename(temporary.keep(), &dir)?;
+    Ok(NodeImage { dir, ..unpacked })
+}
+
+/// Counts the compressed bytes, whose total is known, unlike that of the unpacked ones.
+struct Counted<'a> {
+    inner: fs_err::File,
+    done: u64,
+    total: u64,
+    progress: &'a Progress,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.done += read as u64;
+        (self.progress)(self.done, self.total);
+        Ok(read)
+    }
+}

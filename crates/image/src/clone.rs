@@ -1,0 +1,119 @@
+//! Fills a node's `/var` from the image's.
+//!
+//! Container layers are large and never written to: a node gets them as hard links, so that a hundred
+//! nodes share one copy on disk and in the page cache. Everything else (containerd's databases first of
+//! all, which it opens for writing) is a real copy, because a write through a hard link would change the
+//! image and all other nodes.
+
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use rustix::fs::{AtFlags, CWD, Dev, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+
+use crate::walk::{self, Entry};
+
+/// Trees below `/var` whose files containerd only ever reads or unlinks.
+const SHARED: [&str; 2] = [
+    "lib/containerd/io.containerd.content.v1.content/blobs",
+    "lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots",
+];
+
+/// May this file (relative to `/var`) be shared by a hard link?
+fn is_shared(path: &Path) -> bool {
+    SHARED.iter().any(|tree| path.starts_with(tree))
+}
+
+/// Fills `dest` with what is below `source`, an image's `/var`.
+pub fn var(source: &Path, dest: &Path) -> Result<()> {
+    tree(source, dest, is_shared)
+}
+
+/// A faithful copy without any sharing.
+pub fn copy(source: &Path, dest: &Path) -> Result<()> {
+    tree(source, dest, |_| false)
+}
+
+fn tree(source: &Path, dest: &Path, shared: impl Fn(&Path) -> bool) -> Result<()> {
+    if !dest.exists() {
+        fs_err::create_dir_all(dest)?;
+    }
+    attributes(source, dest, &fs_err::symlink_metadata(source)?)?;
+    let entries = walk::tree(source)?;
+    for entry in &entries {
+        one(source, dest, entry, shared(&entry.path)).with_context(|| {
+            format!("copying {} to {}", source.join(&entry.path).display(), dest.display())
+        })?;
+    }
+    Ok(())
+}
+
+fn one(source: &Path, dest: &Path, entry: &Entry, shared: bool) -> io::Result<()> {
+    let (from, to) = (source.join(&entry.path), dest.join(&entry.path));
+    let metadata = &entry.metadata;
+    let kind = metadata.file_type();
+    if kind.is_dir() {
+        match std::fs::create_dir(&to) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => return attributes(&from, &to, metadata),
+        }
+    }
+    if shared && hard_link(&from, &to)? {
+        return Ok(());
+    }
+    if kind.is_symlink() {
+        std::os::unix::fs::symlink(std::fs::read_link(&from)?, &to)?;
+    } else if kind.is_file() {
+        std::fs::copy(&from, &to)?;
+    } else if kind.is_socket() {
+        // A socket belongs to the process that made it; a copy would be a lie.
+        return Ok(());
+    } else {
+        // Overlay's whiteouts are character devices 0/0.
+        let kind = FileType::from_raw_mode(metadata.mode());
+        rustix::fs::mknodat(CWD, &to, kind, Mode::from_raw_mode(metadata.mode()), metadata.rdev() as Dev)?;
+    }
+    attributes(&from, &to, metadata)
+}
+
+/// `false` when the two are on different file systems, or the file has as many links as it can have.
+fn hard_link(from: &Path, to: &Path) -> io::Result<bool> {
+    match rustix::fs::linkat(CWD, from, CWD, to, AtFlags::empty()) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::XDEV | rustix::io::Errno::MLINK | rustix::io::Errno::PERM) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn attributes(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
+    let owner = (Some(Uid::from_raw(metadata.uid())), Some(Gid::from_raw(metadata.gid())));
+    rustix::fs::chownat(CWD, to, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW)?;
+    if !metadata.is_symlink() {
+        // After chown, which clears the set-user-id bit.
+        std::fs::set_permissions(to, std::fs::Permissions::from_mode(metadata.mode() & 0o7777))?;
+        xattrs(from, to)?;
+    }
+    let mtime = Timespec { tv_sec: metadata.mtime(), tv_nsec: metadata.mtime_nsec() as _ };
+    let times = Timestamps { last_access: mtime, last_modification: mtime };
+    rustix::fs::utimensat(CWD, to, &times, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(())
+}
+
+/// Opaque directories of overlay (`trusted.overlay.opaque`) and file capabilities are extended attributes.
+fn xattrs(from: &Path, to: &Path) -> io::Result<()> {
+    let mut names = [0u8; 1024];
+    let length = match rustix::fs::llistxattr(from, &mut names) {
+        Ok(0) | Err(rustix::io::Errno::NOTSUP) => return Ok(()),
+        other => other?,
+    };
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let name = std::ffi::OsStr::from_bytes(name);
+        let mut value = vec![0u8; 64 * 1024];
+        let length = rustix::fs::lgetxattr(from, name, &mut value[..])?;
+        rustix::fs::lsetxattr(to, name, &value[..length], XattrFlags::empty())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! The store of unpacked node images: `<cache>/node-images/<name>/{rootfs,files.json,manifest.json}`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::archive::{self, Progress};
+use crate::check::{self, Damaged, Depth};
+use crate::clone;
+use crate::manifest::Manifest;
+
+/// The images below one cache directory.
+#[derive(Debug, Clone)]
+pub struct Store {
+    cache: PathBuf,
+}
+
+/// One finished image.
+#[derive(Debug, Clone)]
+pub struct NodeImage {
+    pub name: String,
+    pub dir: PathBuf,
+    pub manifest: Manifest,
+}
+
+impl Store {
+    /// `cache` is the home's cache directory, e.g. `~/.manykube/cache`. Nothing is created yet.
+    pub fn new(cache: &Path) -> Store {
+        Store { cache: cache.to_owned() }
+    }
+
+    /// All finished images, the newest Kubernetes first.
+    pub fn list(&self) -> Result<Vec<NodeImage>> {
+        let mut images = Vec::new();
+        let entries = match fs_err::read_dir(self.images_dir()) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(images),
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            // A leading dot marks what is being unpacked or removed.
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            images.extend(NodeImage::open(&entry.path())?);
+        }
+        images.sort_by(|a, b| order(&b.manifest).cmp(&order(&a.manifest)));
+        Ok(images)
+    }
+
+    /// The image of exactly this Kubernetes version; of several, the one built last.
+    pub fn find(&self, kubernetes_version: &str) -> Result<Option<NodeImage>> {
+        Ok(self.list()?.into_iter().find(|image| image.manifest.kubernetes == kubernetes_version))
+    }
+
+    /// The image of this name.
+    pub fn get(&self, name: &str) -> Result<NodeImage> {
+        if let Some(image) = self.open(name)? {
+            return Ok(image);
+        }
+        let names: Vec<String> = self.list()?.into_iter().map(|image| image.name).collect();
+        bail!("there is no node image {name}; there are: {}", or_none(&names))
+    }
+
+    /// Removes an image. Nodes keep the container layers they have linked, but an image that is the root
+    /// of a node (running or stopped) must not be removed: the caller knows the profiles.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        let image = self.get(name)?;
+        // Out of sight first, so that an interrupted removal leaves no half image.
+        let doomed = self.images_dir().join(format!(".removing-{name}"));
+        if doomed.exists() {
+            fs_err::remove_dir_all(&doomed)?;
+        }
+        fs_err::rename(&image.dir, &doomed)?;
+        fs_err::remove_dir_all(&doomed)?;
+        Ok(())
+    }
+
+    /// Writes an image to one `.tar.zst` file.
+    pub fn export(&self, name: &str, file: &Path, progress: &Progress) -> Result<()> {
+        let image = self.get(name)?;
+        image.check()?;
+        archive::export(&image, file, progress)
+            .with_context(|| format!("exporting the node image {name} to {}", file.display()))
+    }
+
+    /// Takes an image from a file that `export` wrote, after verifying all checksums.
+    pub fn import(&self, file: &Path, progress: &Progress) -> Result<NodeImage> {
+        archive::import(self, file, progress)
+            .with_context(|| format!("importing a node image from {}", file.display()))
+    }
+
+    pub(crate) fn open(&self, name: &str) -> Result<Option<NodeImage>> {
+        NodeImage::open(&self.images_dir().join(name))
+    }
+
+    pub(crate) fn images_dir(&self) -> PathBuf {
+        self.cache.join("node-images")
+    }
+
+    /// Built components, by what they are made of.
+    pub(crate) fn build_dir(&self) -> PathBuf {
+        self.cache.join("build")
+    }
+}
+
+impl NodeImage {
+    fn open(dir: &Path) -> Result<Option<NodeImage>> {
+        let Some(manifest) = Manifest::read(dir)? else { return Ok(None) };
+        Ok(Some(NodeImage { name: manifest.name.clone(), dir: dir.to_owned(), manifest }))
+    }
+
+    /// The lower directory of the nodes' overlay root.
+    pub fn rootfs(&self) -> PathBuf {
+        self.dir.join("rootfs")
+    }
+
+    /// Milliseconds: size and modification time of every file; one that differs is hashed.
+    pub fn check(&self) -> Result<(), Damaged> {
+        check::image(&self.dir, &self.manifest, Depth::Quick)
+    }
+
+    /// Seconds: the checksum of every file.
+    pub fn verify(&self) -> Result<(), Damaged> {
+        check::image(&self.dir, &self.manifest, Depth::Full)
+    }
+
+    /// Fills a node's `/var`: container layers by hard links, everything else as real copies.
+    pub fn clone_var(&self, dest: &Path) -> Result<()> {
+        clone::var(&self.rootfs().join("var"), dest)
+            .with_context(|| format!("filling {} from the node image {}", dest.display(), self.name))
+    }
+}
+
+/// Newest Kubernetes first, by number and not by letter; then the latest build.
+fn order(manifest: &Manifest) -> (Vec<u64>, &str) {
+    let numbers = manifest.kubernetes.trim_start_matches('v').split('.').map(|n| n.parse().unwrap_or(0));
+    (numbers.collect(), &manifest.built_at)
+}
+
+fn or_none(names: &[String]) -> String {
+    if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::sample;
+
+    fn put(store: &Store, name: &str, version: &str, built_at: &str) {
+        let dir = store.images_dir().join(name);
+        std::fs::create_dir_all(dir.join("rootfs")).unwrap();
+        let manifest = Manifest { built_at: built_at.into(), ..sample(name, version) };
+        manifest.write(&dir).unwrap();
+    }
+
+    #[test]
+    fn finds_the_latest_build_of_a_version_and_lists_by_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        assert!(store.list().unwrap().is_empty());
+        put(&store, "v1.9.3-a", "v1.9.3", "2026-01-01T00:00:00Z");
+        put(&store, "v1.37.1-a", "v1.37.1", "2026-01-01T00:00:00Z");
+        put(&store, "v1.37.1-b", "v1.37.1", "2026-02-01T00:00:00Z");
+        // An unfinished build and a removal under way are no images.
+        std::fs::create_dir_all(store.images_dir().join("v1.36.4-a/rootfs")).unwrap();
+        std::fs::create_dir_all(store.images_dir().join(".removing-x")).unwrap();
+        let names: Vec<_> = store.list().unwrap().into_iter().map(|i| i.name).collect();
+        assert_eq!(names, ["v1.37.1-b", "v1.37.1-a", "v1.9.3-a"]);
+        assert_eq!(store.find("v1.37.1").unwrap().unwrap().name, "v1.37.1-b");
+        assert!(store.find("v1.36.4").unwrap().is_none());
+    }
+
+    #[test]
+    fn remove_takes_the_directory_and_names_what_there_is_otherwise() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        put(&store, "v1.37.1-a", "v1.37.1", "2026-01-01T00:00:00Z");
+        let error = store.remove("nope").unwrap_err().to_string();
+        assert!(error.contains("nope") && error.contains("v1.37.1-a"), "{error}");
+        store.remove("v1.37.1-a").unwrap();
+        assert_eq!(std::fs::read_dir(store.images_dir()).unwrap().count(), 0);
+    }
+}
