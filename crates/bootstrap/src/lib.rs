@@ -1,1 +1,24 @@
+//! Certificates, kubeconfigs, kubeadm configuration and phases, addons and the API's conditions.
+//!
+//! Everything that decides is pure (`*_files`, `leaves`, `objects`); what touches the disk is in
+//! `pki::store`, what touches the network in `api`.
+#![forbid(unsafe_code)]
 
+pub mod addons;
+pub mod api;
+mod containerd;
+pub mod kubeadm;
+mod kubeconfig;
+mod node;
+mod options;
+pub mod paths;
+pub mod pki;
+pub mod yaml;
+
+pub use kubeadm::{addon_manifest_command, finish_commands, node_spec_parts, release_command};
+pub use node::node_files;
+pub use options::{Options, ProxyMode};
+pub use pki::{Identity, Pki};
+
+#[cfg(test)]
+mod fixture;

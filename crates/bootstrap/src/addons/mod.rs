@@ -1,0 +1,75 @@
+//! The objects a cluster starts with: kubeadm's own kube-proxy and CoreDNS, a little changed, and
+//! a default StorageClass.
+
+mod coredns;
+mod storage;
+
+use anyhow::{Context, Result, ensure};
+use model::Cluster;
+use serde_json::Value;
+
+use crate::yaml;
+
+pub const COREDNS: &str = "coredns";
+pub const KUBE_PROXY: &str = "kube-proxy";
+pub const STORAGE_NAMESPACE: &str = "local-path-storage";
+pub const STORAGE_PROVISIONER: &str = "local-path-provisioner";
+pub const STORAGE_CLASS: &str = "standard";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AddonOptions {
+    /// CoreDNS logs each query (minikube does unless told otherwise).
+    pub dns_log: bool,
+    /// `None` leaves the default StorageClass out.
+    pub storage: Option<StorageImages>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StorageImages {
+    /// `docker.io/rancher/local-path-provisioner:v0.0.30`
+    pub provisioner: String,
+    /// `docker.io/library/busybox:1.37`
+    pub helper: String,
+}
+
+/// What to apply, from the output of [`crate::addon_manifest_command`].
+pub fn objects(cluster: &Cluster, kubeadm_output: &str, options: &AddonOptions) -> Result<Vec<Value>> {
+    let mut objects = kubeadm_objects(kubeadm_output)?;
+    for object in &mut objects {
+        strip_server_fields(object);
+        if is(object, "Deployment", COREDNS) {
+            coredns::change_deployment(object, if cluster.is_ha() { 2 } else { 1 })?;
+        }
+        if is(object, "ConfigMap", COREDNS) {
+            coredns::change_config(object, cluster.gateway(), options.dns_log)?;
+        }
+    }
+    for (kind, name) in [("Deployment", COREDNS), ("ConfigMap", COREDNS), ("DaemonSet", KUBE_PROXY)] {
+        ensure!(objects.iter().any(|o| is(o, kind, name)), "kubeadm printed no {kind} {name}");
+    }
+    if let Some(images) = &options.storage {
+        objects.extend(storage::objects(images)?);
+    }
+    Ok(objects)
+}
+
+/// kubeadm says on the same stream that it read its patches; such lines start with `[`.
+fn kubeadm_objects(output: &str) -> Result<Vec<Value>> {
+    let text: String = output.lines().filter(|l| !l.starts_with('[')).flat_map(|l| [l, "\n"]).collect();
+    yaml::from_documents(&text).context("read the addons that kubeadm printed")
+}
+
+fn is(object: &Value, kind: &str, name: &str) -> bool {
+    object["kind"] == kind && object["metadata"]["name"] == name
+}
+
+/// Fields that an apply must not name: kubeadm's Service carries a resourceVersion.
+fn strip_server_fields(object: &mut Value) {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("resourceVersion");
+        metadata.remove("creationTimestamp");
+    }
+    if let Some(object) = object.as_object_mut() {
+        object.remove("status");
+    }
+}

@@ -1,0 +1,107 @@
+//! The few things we do to a cluster besides applying objects.
+
+use std::time::Duration;
+
+use ipnet::Ipv4Net;
+use jiff::tz::TimeZone;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use kube::Client;
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::error::{ApiError, call};
+
+const LEASES: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
+
+/// minikube's labels, on every node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeLabels {
+    pub profile: String,
+    /// Of the tool: `v0.1.0`.
+    pub version: String,
+    pub commit: String,
+    pub updated_at: jiff::Timestamp,
+    pub primary: bool,
+}
+
+impl NodeLabels {
+    fn to_json(&self) -> Value {
+        let time = self.updated_at.to_zoned(TimeZone::UTC).strftime("%Y_%m_%dT%H_%M_%S_%z").to_string();
+        json!({
+            "minikube.k8s.io/name": self.profile,
+            "minikube.k8s.io/version": self.version,
+            "minikube.k8s.io/commit": self.commit,
+            // A label may hold no colon and no plus sign.
+            "minikube.k8s.io/updated_at": time.replace('+', ""),
+            "minikube.k8s.io/primary": self.primary.to_string(),
+        })
+    }
+}
+
+pub async fn label_node(
+    client: &Client,
+    node: &str,
+    labels: &NodeLabels,
+    deadline: Duration,
+) -> Result<(), ApiError> {
+    patch_node(client, node, "label", json!({ "metadata": { "labels": labels.to_json() } }), deadline).await
+}
+
+/// The API server takes this once: a node keeps its range for life.
+pub async fn set_pod_cidr(
+    client: &Client,
+    node: &str,
+    cidr: Ipv4Net,
+    deadline: Duration,
+) -> Result<(), ApiError> {
+    let patch = json!({ "spec": { "podCIDR": cidr, "podCIDRs": [cidr] } });
+    patch_node(client, node, "set the pod range of", patch, deadline).await
+}
+
+async fn patch_node(
+    client: &Client,
+    node: &str,
+    verb: &str,
+    patch: Value,
+    deadline: Duration,
+) -> Result<(), ApiError> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let params = PatchParams::default();
+    let patch = Patch::Merge(patch);
+    call(format!("{verb} node {node}"), deadline, nodes.patch_metadata(node, &params, &patch)).await.map(drop)
+}
+
+/// After a cold restart the leases still name holders that died: the new ones would wait 15 s.
+/// Only for a cluster that was stopped as a whole.
+pub async fn delete_stale_leases(client: &Client, deadline: Duration) -> Result<(), ApiError> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
+    let params = DeleteParams::default();
+    for name in LEASES {
+        let gone = async {
+            match leases.delete(name, &params).await {
+                Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+                other => other.map(drop),
+            }
+        };
+        call(format!("delete lease {name}"), deadline, gone).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_minikubes() {
+        let labels = NodeLabels {
+            profile: "demo".into(),
+            version: "v0.1.0".into(),
+            commit: "abc".into(),
+            updated_at: jiff::Timestamp::from_second(1_794_700_800).unwrap(),
+            primary: true,
+        };
+        insta::assert_snapshot!(serde_json::to_string_pretty(&labels.to_json()).unwrap());
+    }
+}

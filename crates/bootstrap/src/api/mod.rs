@@ -1,0 +1,20 @@
+//! The cluster's API as this tool uses it: conditions to wait for, things to look at, few to do.
+//! Every call has a deadline, and dropping its future stops it.
+
+mod act;
+mod apply;
+mod client;
+mod condition;
+mod error;
+mod observe;
+mod pods;
+mod wait;
+
+pub use act::{NodeLabels, delete_stale_leases, label_node, set_pod_cidr};
+pub use apply::apply;
+pub use client::client;
+pub use condition::{Unmet, until};
+pub use error::ApiError;
+pub use kube::Client;
+pub use observe::{AddonsSeen, Health, NodeSeen, addons_present, health, observe_node};
+pub use wait::{default_service_account, node_ready, node_registered, ready, serving, system_pods_ready};

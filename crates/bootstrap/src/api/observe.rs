@@ -1,0 +1,107 @@
+//! One look at the cluster, for the planner and for `status`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::future::try_join;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use k8s_openapi::api::storage::v1::StorageClass;
+use kube::api::Api;
+use kube::{Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+
+use super::error::{ApiError, call};
+use crate::addons::{COREDNS, KUBE_PROXY, STORAGE_CLASS};
+
+const KUBE_SYSTEM: &str = "kube-system";
+
+/// What `/readyz` says to somebody who is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// Answers known users; what needs RBAC is still refused.
+    Serving,
+    Ready,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodeSeen {
+    pub ready: bool,
+    /// Why it is not ready, in the kubelet's words.
+    pub message: String,
+    pub pod_cidr: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    pub kubelet_version: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AddonsSeen {
+    /// kubeadm's own configuration is uploaded (`finish_commands` have run).
+    pub kubeadm: bool,
+    pub kube_proxy: bool,
+    pub coredns: bool,
+    pub storage: bool,
+}
+
+impl AddonsSeen {
+    pub fn all(self) -> bool {
+        self.kubeadm && self.kube_proxy && self.coredns && self.storage
+    }
+}
+
+pub async fn health(client: &Client, deadline: Duration) -> Result<Health, ApiError> {
+    let tried = "GET /readyz";
+    let request =
+        http::Request::get("/readyz").body(Vec::new()).map_err(|e| ApiError::new(tried, e.to_string()))?;
+    let answer = tokio::time::timeout(deadline, client.request_text(request)).await;
+    match answer {
+        Ok(Ok(_)) => Ok(Health::Ready),
+        // Only somebody who passed authentication is told that a check has failed.
+        Ok(Err(kube::Error::Api(status))) if status.code == 500 => Ok(Health::Serving),
+        Ok(Err(error)) => Err(ApiError::new(tried, super::error::why(&error))),
+        Err(_) => Err(ApiError::new(tried, format!("no answer within {} s", deadline.as_secs_f32()))),
+    }
+}
+
+/// `None` when there is no such Node.
+pub async fn observe_node(
+    client: &Client,
+    name: &str,
+    deadline: Duration,
+) -> Result<Option<NodeSeen>, ApiError> {
+    let nodes: Api<Node> = Api::all(client.clone());
+    let node = call(format!("look at node {name}"), deadline, nodes.get_opt(name)).await?;
+    Ok(node.map(seen))
+}
+
+fn seen(node: Node) -> NodeSeen {
+    let labels = node.labels().clone();
+    let status = node.status.unwrap_or_default();
+    let condition = status.conditions.unwrap_or_default().into_iter().find(|c| c.type_ == "Ready");
+    NodeSeen {
+        ready: condition.as_ref().is_some_and(|c| c.status == "True"),
+        message: condition.and_then(|c| c.message).unwrap_or_default(),
+        pod_cidr: node.spec.and_then(|s| s.pod_cidr),
+        labels,
+        kubelet_version: status.node_info.map(|i| i.kubelet_version).unwrap_or_default(),
+    }
+}
+
+pub async fn addons_present(client: &Client, deadline: Duration) -> Result<AddonsSeen, ApiError> {
+    let kubeadm =
+        exists::<ConfigMap>(Api::namespaced(client.clone(), KUBE_SYSTEM), "kubeadm-config", deadline);
+    let proxy = exists::<DaemonSet>(Api::namespaced(client.clone(), KUBE_SYSTEM), KUBE_PROXY, deadline);
+    let dns = exists::<Deployment>(Api::namespaced(client.clone(), KUBE_SYSTEM), COREDNS, deadline);
+    let storage = exists::<StorageClass>(Api::all(client.clone()), STORAGE_CLASS, deadline);
+    let ((kubeadm, kube_proxy), (coredns, storage)) =
+        try_join(try_join(kubeadm, proxy), try_join(dns, storage)).await?;
+    Ok(AddonsSeen { kubeadm, kube_proxy, coredns, storage })
+}
+
+async fn exists<K>(api: Api<K>, name: &str, deadline: Duration) -> Result<bool, ApiError>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let what = format!("look for {} {name}", K::kind(&()));
+    Ok(call(what, deadline, api.get_metadata_opt(name)).await?.is_some())
+}

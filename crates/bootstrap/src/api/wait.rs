@@ -1,0 +1,88 @@
+//! The conditions of a cluster that comes up, in the order they are usually met.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use kube::Client;
+use kube::api::{Api, ListParams};
+
+use super::condition::{Unmet, until};
+use super::error::{ApiError, call};
+use super::observe::{Health, health, observe_node};
+use super::pods::{daemon_set_waits, deployment_waits, static_pods_wait};
+use crate::addons::{COREDNS, KUBE_PROXY};
+
+/// One look. The API server opens its port seconds before it serves, so a connection may wait.
+const LOOK: Duration = Duration::from_secs(5);
+const KUBE_SYSTEM: &str = "kube-system";
+
+/// The API server answers a known user, although not everything is up: system:masters may write.
+pub async fn serving(client: &Client, deadline: Duration) -> Result<Health, Unmet> {
+    until("apiserver serving", deadline, || async { health(client, LOOK).await.map_err(text) }).await
+}
+
+pub async fn ready(client: &Client, deadline: Duration) -> Result<(), Unmet> {
+    until("apiserver ready", deadline, || async {
+        match health(client, LOOK).await.map_err(text)? {
+            Health::Ready => Ok(()),
+            Health::Serving => Err("/readyz answers 500".to_owned()),
+        }
+    })
+    .await
+}
+
+pub async fn node_registered(client: &Client, node: &str, deadline: Duration) -> Result<(), Unmet> {
+    until(format!("node {node} registered"), deadline, || async {
+        observe_node(client, node, LOOK)
+            .await
+            .map_err(text)?
+            .map(drop)
+            .ok_or_else(|| "no such Node".to_owned())
+    })
+    .await
+}
+
+pub async fn node_ready(client: &Client, node: &str, deadline: Duration) -> Result<(), Unmet> {
+    until(format!("node {node} ready"), deadline, || async {
+        match observe_node(client, node, LOOK).await.map_err(text)? {
+            Some(seen) if seen.ready => Ok(()),
+            Some(seen) => Err(seen.message),
+            None => Err("no such Node".to_owned()),
+        }
+    })
+    .await
+}
+
+/// Static pods of `control_planes` (machine names), kube-proxy on every node, CoreDNS available.
+pub async fn system_pods_ready(
+    client: &Client,
+    control_planes: &[String],
+    deadline: Duration,
+) -> Result<(), Unmet> {
+    until("system pods ready", deadline, || async {
+        let pods: Api<Pod> = Api::namespaced(client.clone(), KUBE_SYSTEM);
+        let of_control_plane = ListParams::default().labels("tier=control-plane");
+        let pods = call("list static pods", LOOK, pods.list(&of_control_plane)).await.map_err(text)?;
+        static_pods_wait(&pods.items, control_planes)?;
+        let proxies: Api<DaemonSet> = Api::namespaced(client.clone(), KUBE_SYSTEM);
+        daemon_set_waits(&call("look at kube-proxy", LOOK, proxies.get(KUBE_PROXY)).await.map_err(text)?)?;
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), KUBE_SYSTEM);
+        deployment_waits(&call("look at CoreDNS", LOOK, deployments.get(COREDNS)).await.map_err(text)?)
+    })
+    .await
+}
+
+/// Pods are refused in a namespace whose service account does not exist yet.
+pub async fn default_service_account(client: &Client, deadline: Duration) -> Result<(), Unmet> {
+    until("default service account", deadline, || async {
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+        let account = call("look for service account default", LOOK, accounts.get_opt("default")).await;
+        account.map_err(text)?.map(drop).ok_or_else(|| "no such ServiceAccount".to_owned())
+    })
+    .await
+}
+
+fn text(error: ApiError) -> String {
+    error.to_string()
+}

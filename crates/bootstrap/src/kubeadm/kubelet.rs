@@ -1,0 +1,64 @@
+//! KubeletConfiguration, the same on every node.
+
+use anyhow::Result;
+use model::node_spec::NodeFile;
+use model::{Cluster, Node};
+use serde_json::{Value, json};
+
+use crate::pki::sans::service_ip;
+use crate::{paths, yaml};
+
+/// kubeadm uploads this for nodes that join later, so no file may be named in it that only our
+/// own nodes have, save resolvConf. The serving certificate is at the kubelet's default place.
+pub fn configuration(cluster: &Cluster) -> Value {
+    json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "authentication": {
+            "anonymous": { "enabled": false },
+            "webhook": { "enabled": true },
+            "x509": { "clientCAFile": format!("{}/ca.crt", paths::CERTS) },
+        },
+        "authorization": { "mode": "Webhook" },
+        "cgroupDriver": "cgroupfs",
+        "clusterDNS": [service_ip(cluster.network.service_cidr, 10)],
+        "clusterDomain": cluster.network.dns_domain,
+        "containerRuntimeEndpoint": paths::CRI_SOCKET,
+        // The disk is the host's: what fills it is not this node's to evict pods for.
+        "evictionHard": {
+            "imagefs.available": "0%",
+            "imagefs.inodesFree": "0%",
+            "nodefs.available": "0%",
+            "nodefs.inodesFree": "0%",
+        },
+        "failCgroupV1": false,
+        "failSwapOn": false,
+        "healthzBindAddress": "127.0.0.1",
+        "healthzPort": 10248,
+        // 100 switches it off: the images of the node image cannot be pulled again without a network.
+        "imageGCHighThresholdPercent": 100,
+        "imageGCLowThresholdPercent": 99,
+        "protectKernelDefaults": false,
+        "registryPullQPS": 0,
+        "resolvConf": paths::RESOLV_CONF,
+        "rotateCertificates": true,
+        "serializeImagePulls": false,
+        "staticPodPath": paths::MANIFESTS,
+    })
+}
+
+/// What kubeadm writes on a node that joins.
+pub fn worker_files(cluster: &Cluster, node: &Node) -> Result<Vec<NodeFile>> {
+    let flags = format!("KUBELET_KUBEADM_ARGS=\"--node-ip={}\"\n", node.ip);
+    let instance = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "containerRuntimeEndpoint": paths::CRI_SOCKET,
+    });
+    let file = |name: &str, text: String| NodeFile::new(format!("{}/{name}", paths::KUBELET), 0o644, text);
+    Ok(vec![
+        file("config.yaml", yaml::to_string(&configuration(cluster))?),
+        file("instance-config.yaml", yaml::to_string(&instance)?),
+        file("kubeadm-flags.env", flags),
+    ])
+}

@@ -1,0 +1,90 @@
+//! kubeadm's configuration, patches and phases. One file, `/var/tmp/minikube/kubeadm.yaml`, is
+//! used for everything, so that kubeadm run by hand in a node sees what we saw.
+
+mod cluster;
+mod init;
+mod kubelet;
+mod patches;
+mod phases;
+mod proxy;
+
+use anyhow::Result;
+use model::node_spec::NodeFile;
+use model::{Cluster, Node};
+
+pub use phases::{addon_manifest_command, finish_commands, node_spec_parts, release_command};
+
+use crate::{Options, paths, yaml};
+
+/// minikube's `clusterName`.
+pub const CLUSTER_NAME: &str = "mk";
+
+pub fn files(cluster: &Cluster, node: &Node, options: &Options) -> Result<Vec<NodeFile>> {
+    let mut files = vec![resolv_conf(cluster, options)];
+    if node.control_plane {
+        files.push(NodeFile::new(paths::KUBEADM_CONFIG, 0o600, config(cluster, node, options)?));
+        files.extend(patches::files()?);
+    } else {
+        // What `kubeadm join` would fetch from the API, without waiting for one.
+        files.extend(kubelet::worker_files(cluster, node)?);
+    }
+    Ok(files)
+}
+
+fn config(cluster: &Cluster, node: &Node, options: &Options) -> Result<String> {
+    yaml::to_documents(&[
+        init::configuration(cluster, node),
+        cluster::configuration(cluster),
+        kubelet::configuration(cluster),
+        proxy::configuration(cluster, options.proxy_mode),
+    ])
+}
+
+/// Pods with `dnsPolicy: Default`, CoreDNS first of all, get this file: never a resolver on a
+/// loopback address, which would make CoreDNS ask itself. CoreDNS refuses to start with none.
+fn resolv_conf(cluster: &Cluster, options: &Options) -> NodeFile {
+    let servers = match options.nameservers.as_slice() {
+        [] => vec![cluster.gateway()],
+        some => some.to_vec(),
+    };
+    let text: String = servers.iter().map(|ip| format!("nameserver {ip}\n")).collect();
+    NodeFile::new(paths::RESOLV_CONF, 0o644, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ProxyMode, fixture};
+
+    fn text(control_planes: u32, node: usize, options: &Options) -> String {
+        let cluster = fixture::cluster(control_planes, 1);
+        config(&cluster, &cluster.nodes[node], options).unwrap()
+    }
+
+    #[test]
+    fn the_first_control_plane() {
+        insta::assert_snapshot!(text(1, 0, &fixture::options()));
+    }
+
+    #[test]
+    fn the_third_control_plane_differs_in_name_and_address_only() {
+        let first = text(3, 0, &fixture::options());
+        let third = text(3, 2, &fixture::options());
+        let renamed =
+            first.replace("name: demo\n", "name: demo-m03\n").replace(": 192.168.49.2\n", ": 192.168.49.4\n");
+        assert_eq!(renamed, third);
+    }
+
+    #[test]
+    fn the_proxy_mode_is_the_callers() {
+        let options = Options { proxy_mode: ProxyMode::Iptables, ..fixture::options() };
+        assert!(text(1, 0, &options).contains("mode: iptables"));
+    }
+
+    #[test]
+    fn there_is_always_a_name_server() {
+        let cluster = fixture::cluster(1, 0);
+        let options = Options { nameservers: vec![], ..fixture::options() };
+        assert_eq!(resolv_conf(&cluster, &options).data, b"nameserver 192.168.49.1\n");
+    }
+}

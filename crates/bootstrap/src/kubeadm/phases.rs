@@ -1,0 +1,122 @@
+//! Which of kubeadm's phases run when. Each call of kubeadm is a process of some tens of
+//! milliseconds, so whole `init` runs with most phases left out do it in one each.
+
+use model::node_spec::{Kubelet, Prepare};
+use model::{Cluster, Node};
+
+use crate::paths::{HELD, KUBEADM_CONFIG, KUBELET, KUBERNETES, MANIFESTS, PREPARED};
+
+/// Before the API: manifests and kubelet configuration.
+const PREPARE: [&str; 3] = ["etcd", "control-plane", "kubelet-start"];
+/// Once the API takes writes: what makes it a cluster that kubeadm knows.
+const FINISH: [&str; 3] = ["upload-config", "mark-control-plane", "bootstrap-token"];
+/// All of `kubeadm init`, 1.35 to 1.37.
+const PHASES: [&str; 14] = [
+    "preflight",
+    "certs",
+    "kubeconfig",
+    "etcd",
+    "control-plane",
+    "kubelet-start",
+    "wait-control-plane",
+    "upload-config",
+    "upload-certs",
+    "mark-control-plane",
+    "bootstrap-token",
+    "kubelet-finalize",
+    "addon",
+    "show-join-command",
+];
+/// Held back until the API first answers: the two burn CPU waiting for it, which is what it
+/// comes up slower for (0.6 s and 1.5 CPU seconds on two cores).
+const LATE: [&str; 2] = ["kube-controller-manager.yaml", "kube-scheduler.yaml"];
+
+/// What a node runs before its kubelet, and its kubelet.
+pub fn node_spec_parts(_cluster: &Cluster, node: &Node) -> (Vec<Prepare>, Kubelet) {
+    let prepare = if node.control_plane { vec![prepare_control_plane()] } else { vec![] };
+    let kubelet = Kubelet {
+        argv: vec![
+            "kubelet".into(),
+            format!("--config={KUBELET}/config.yaml"),
+            format!("--kubeconfig={KUBERNETES}/kubelet.conf"),
+        ],
+        env_files: vec![format!("{KUBELET}/kubeadm-flags.env")],
+        env: vec![],
+    };
+    (prepare, kubelet)
+}
+
+/// The marker comes last: interrupted anywhere, all of it runs again and does the same.
+fn prepare_control_plane() -> Prepare {
+    let init = init_only(&PREPARE).join(" ");
+    let late = LATE.join(" ");
+    let script =
+        format!("{init} && mkdir -p {HELD} && cd {MANIFESTS} && mv -f {late} {HELD}/ && touch {PREPARED}");
+    Prepare { name: "kubeadm".into(), argv: shell(&script), creates: Some(PREPARED.into()) }
+}
+
+/// Run in each control plane at its first answer: lets the held components go. May be run again.
+pub fn release_command() -> Vec<String> {
+    shell(&format!(
+        "[ ! -d {HELD} ] || {{ cd {HELD} && for f in *.yaml; do [ ! -e \"$f\" ] || mv -f \"$f\" {MANIFESTS}/; done; }}"
+    ))
+}
+
+/// Run in the primary, in order, once its Node is registered.
+pub fn finish_commands(_cluster: &Cluster) -> Vec<Vec<String>> {
+    let mut argv = init_only(&FINISH);
+    argv.push("--skip-token-print".into());
+    vec![argv]
+}
+
+/// Prints kubeadm's own kube-proxy and CoreDNS, for `addons::objects`. It needs no API.
+pub fn addon_manifest_command() -> Vec<String> {
+    let print =
+        |addon: &str| format!("kubeadm init phase addon {addon} --config {KUBEADM_CONFIG} --print-manifest");
+    shell(&format!("{} && echo && echo --- && {}", print("kube-proxy"), print("coredns")))
+}
+
+fn init_only(phases: &[&str]) -> Vec<String> {
+    let skipped: Vec<&str> = PHASES.into_iter().filter(|p| !phases.contains(p)).collect();
+    let words = ["kubeadm", "init", "--config", KUBEADM_CONFIG, "--skip-phases", &skipped.join(",")];
+    words.map(str::to_owned).to_vec()
+}
+
+fn shell(script: &str) -> Vec<String> {
+    vec!["/bin/sh".into(), "-c".into(), script.into()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_control_plane_prepares_with_one_call_of_kubeadm() {
+        let cluster = fixture::cluster(1, 1);
+        let (prepare, kubelet) = node_spec_parts(&cluster, &cluster.nodes[0]);
+        assert_eq!(prepare.len(), 1);
+        insta::assert_snapshot!(prepare[0].argv.join("\n"));
+        insta::assert_snapshot!(kubelet.argv.join("\n"));
+    }
+
+    #[test]
+    fn a_worker_has_nothing_to_prepare() {
+        let cluster = fixture::cluster(1, 1);
+        assert!(node_spec_parts(&cluster, &cluster.nodes[1]).0.is_empty());
+    }
+
+    #[test]
+    fn commands_of_a_running_cluster() {
+        let commands =
+            [release_command(), addon_manifest_command(), finish_commands(&fixture::cluster(1, 0)).concat()];
+        insta::assert_snapshot!(commands.map(|c| c.join("\n")).join("\n\n"));
+    }
+
+    #[test]
+    fn every_phase_we_ask_for_exists() {
+        for phase in PREPARE.iter().chain(&FINISH) {
+            assert!(PHASES.contains(phase), "{phase}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Everything that is put into a node before it boots.
+
+use anyhow::Result;
+use model::node_spec::NodeFile;
+use model::{Cluster, Node};
+
+use crate::kubeadm;
+use crate::pki::leaf::{self, of_machine};
+use crate::pki::{Pair, Pki};
+use crate::{Options, containerd, kubeconfig, paths};
+
+const SECRET: u32 = 0o600;
+const PUBLIC: u32 = 0o644;
+
+/// The files of one node: certificates, kubeconfigs, kubeadm's, kubelet's and containerd's
+/// configuration. The same input gives the same files.
+pub fn node_files(cluster: &Cluster, node: &Node, pki: &Pki, options: &Options) -> Result<Vec<NodeFile>> {
+    let mut files = certificates(cluster, node, pki)?;
+    files.extend(kubeconfig::files(cluster, node, pki)?);
+    files.extend(kubeadm::files(cluster, node, options)?);
+    files.push(containerd::file(&options.pause_image));
+    Ok(files)
+}
+
+fn certificates(cluster: &Cluster, node: &Node, pki: &Pki) -> Result<Vec<NodeFile>> {
+    let machine = cluster.machine(node);
+    let own = |what: &str| of_machine(&machine, what);
+    let mut files = Vec::new();
+    // The kubelet's default place: it makes an RSA one for itself only where there is none.
+    files.extend(pair(&format!("{}/pki/kubelet", paths::KUBELET), pki.leaf(&own(leaf::KUBELET_SERVER))?));
+    if !node.control_plane {
+        files.push(NodeFile::new(in_certs("ca.crt"), PUBLIC, pki.ca.cert.clone()));
+        return Ok(files);
+    }
+    for (path, authority) in
+        [("ca", &pki.ca), ("front-proxy-ca", &pki.front_proxy_ca), ("etcd/ca", &pki.etcd_ca)]
+    {
+        files.extend(pair(&in_certs(path), authority));
+    }
+    let leaves = [
+        ("apiserver", leaf::APISERVER.to_owned()),
+        ("apiserver-kubelet-client", leaf::APISERVER_KUBELET_CLIENT.to_owned()),
+        ("apiserver-etcd-client", leaf::APISERVER_ETCD_CLIENT.to_owned()),
+        ("front-proxy-client", leaf::FRONT_PROXY_CLIENT.to_owned()),
+        ("etcd/server", own(leaf::ETCD_SERVER)),
+        ("etcd/peer", own(leaf::ETCD_PEER)),
+        ("etcd/healthcheck-client", leaf::ETCD_HEALTHCHECK_CLIENT.to_owned()),
+        ("kube-controller-manager", leaf::CONTROLLER_MANAGER_SERVER.to_owned()),
+        ("kube-scheduler/tls", leaf::SCHEDULER_SERVER.to_owned()),
+    ];
+    for (path, name) in leaves {
+        files.extend(pair(&in_certs(path), pki.leaf(&name)?));
+    }
+    files.push(NodeFile::new(in_certs("sa.key"), SECRET, pki.service_account.private.clone()));
+    files.push(NodeFile::new(in_certs("sa.pub"), PUBLIC, pki.service_account.public.clone()));
+    Ok(files)
+}
+
+fn in_certs(path: &str) -> String {
+    format!("{}/{path}", paths::CERTS)
+}
+
+fn pair(base: &str, pair: &Pair) -> [NodeFile; 2] {
+    [
+        NodeFile::new(format!("{base}.crt"), PUBLIC, pair.cert.clone()),
+        NodeFile::new(format!("{base}.key"), SECRET, pair.key.clone()),
+    ]
+}

@@ -1,0 +1,30 @@
+//! What the caller knows and the cluster does not say: the node image's and the host's part.
+
+use std::net::Ipv4Addr;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// The sandbox image that lies in the node image, `registry.k8s.io/pause:3.10.2`.
+    pub pause_image: String,
+    pub proxy_mode: ProxyMode,
+    /// Name servers of the host that a node can reach.
+    pub nameservers: Vec<Ipv4Addr>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProxyMode {
+    Nftables,
+    Iptables,
+}
+
+impl ProxyMode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProxyMode::Nftables => "nftables",
+            ProxyMode::Iptables => "iptables",
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Where things lie in a node: minikube's places where scripts look, kubeadm's everywhere else.
+
+/// kubeadm's certificatesDir.
+pub const CERTS: &str = "/var/lib/minikube/certs";
+pub const ETCD_DATA: &str = "/var/lib/minikube/etcd";
+pub const KUBECONFIG: &str = "/var/lib/minikube/kubeconfig";
+pub const KUBEADM_CONFIG: &str = "/var/tmp/minikube/kubeadm.yaml";
+pub const KUBERNETES: &str = "/etc/kubernetes";
+pub const MANIFESTS: &str = "/etc/kubernetes/manifests";
+/// Manifests of the components that wait for the first API answer (see `kubeadm::phases`).
+pub const HELD: &str = "/etc/kubernetes/held";
+pub const PATCHES: &str = "/etc/kubernetes/patches";
+pub const KUBELET: &str = "/var/lib/kubelet";
+pub const RESOLV_CONF: &str = "/etc/manykube/resolv.conf";
+pub const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
+pub const CRI_SOCKET: &str = "unix:///run/containerd/containerd.sock";
+/// Exists once kubeadm has written this node's manifests and kubelet configuration.
+pub const PREPARED: &str = "/var/lib/minikube/prepared";

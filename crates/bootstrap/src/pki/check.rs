@@ -1,0 +1,181 @@
+//! Why a certificate on disk must be made again, if it must.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rcgen::{KeyPair, PublicKeyData};
+use x509_parser::extensions::{GeneralName, ParsedExtension};
+use x509_parser::pem::{Pem, parse_x509_pem};
+use x509_parser::prelude::X509Certificate;
+
+use super::issue::Pair;
+use super::leaf::Leaf;
+use super::sans::{San, Sans};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stale {
+    Unreadable,
+    KeyMismatch,
+    OtherSigner,
+    Expires,
+    Subject,
+    Sans,
+}
+
+/// Leaves that end within a week are renewed while somebody is at the keyboard.
+const MARGIN: Duration = Duration::from_secs(7 * 24 * 3600);
+
+pub fn leaf(leaf: &Leaf, pair: &Pair, ca: &Pair, now: SystemTime) -> Option<Stale> {
+    let Some((cert_pem, ca_pem)) = pem(&pair.cert).zip(pem(&ca.cert)) else { return Some(Stale::Unreadable) };
+    let Some((cert, ca)) = x509(&cert_pem).zip(x509(&ca_pem)) else { return Some(Stale::Unreadable) };
+    let Ok(key) = KeyPair::from_pem(&pair.key) else { return Some(Stale::Unreadable) };
+
+    if cert.public_key().raw != key.subject_public_key_info() {
+        return Some(Stale::KeyMismatch);
+    }
+    if authority_key_id(&cert).is_none() || authority_key_id(&cert) != subject_key_id(&ca) {
+        return Some(Stale::OtherSigner);
+    }
+    if expires(&cert, now) {
+        return Some(Stale::Expires);
+    }
+    if common_name(&cert) != Some(leaf.common_name.as_str()) {
+        return Some(Stale::Subject);
+    }
+    (sans(&cert) != leaf.sans).then_some(Stale::Sans)
+}
+
+/// An authority that still has a month to live.
+pub fn authority_lives(pair: &Pair, now: SystemTime) -> Option<bool> {
+    let pem = pem(&pair.cert)?;
+    let cert = x509(&pem)?;
+    KeyPair::from_pem(&pair.key).ok()?;
+    Some(not_after(&cert) > now + 4 * MARGIN)
+}
+
+/// A certificate of very short life is renewed in its last quarter, not at every look.
+fn expires(cert: &X509Certificate<'_>, now: SystemTime) -> bool {
+    let life = not_after(cert).duration_since(not_before(cert)).unwrap_or_default();
+    not_after(cert) <= now + MARGIN.min(life / 4)
+}
+
+fn pem(text: &str) -> Option<Pem> {
+    parse_x509_pem(text.as_bytes()).ok().map(|(_, pem)| pem)
+}
+
+fn x509(pem: &Pem) -> Option<X509Certificate<'_>> {
+    pem.parse_x509().ok()
+}
+
+fn time(seconds: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(seconds.max(0).unsigned_abs())
+}
+
+fn not_after(cert: &X509Certificate<'_>) -> SystemTime {
+    time(cert.validity().not_after.timestamp())
+}
+
+fn not_before(cert: &X509Certificate<'_>) -> SystemTime {
+    time(cert.validity().not_before.timestamp())
+}
+
+fn common_name<'a>(cert: &'a X509Certificate<'_>) -> Option<&'a str> {
+    cert.subject().iter_common_name().next()?.as_str().ok()
+}
+
+fn sans(cert: &X509Certificate<'_>) -> Sans {
+    let Ok(Some(extension)) = cert.subject_alternative_name() else { return BTreeSet::new() };
+    extension.value.general_names.iter().filter_map(san).collect()
+}
+
+fn san(name: &GeneralName<'_>) -> Option<San> {
+    match name {
+        GeneralName::DNSName(name) => Some(San::Dns((*name).to_owned())),
+        GeneralName::IPAddress(bytes) => {
+            let v4 = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+            v4.or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from)).ok().map(San::Ip)
+        }
+        _ => None,
+    }
+}
+
+fn authority_key_id(cert: &X509Certificate<'_>) -> Option<Vec<u8>> {
+    cert.extensions().iter().find_map(|e| match e.parsed_extension() {
+        ParsedExtension::AuthorityKeyIdentifier(id) => id.key_identifier.as_ref().map(|k| k.0.to_vec()),
+        _ => None,
+    })
+}
+
+fn subject_key_id(cert: &X509Certificate<'_>) -> Option<Vec<u8>> {
+    cert.extensions().iter().find_map(|e| match e.parsed_extension() {
+        ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0.to_vec()),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::issue;
+    use super::super::leaf::{APISERVER, all};
+    use super::*;
+    use crate::fixture;
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    fn apiserver(control_planes: u32) -> Leaf {
+        all(&fixture::cluster(control_planes, 0)).into_iter().find(|l| l.name == APISERVER).unwrap()
+    }
+
+    fn now() -> SystemTime {
+        UNIX_EPOCH + 20_000 * DAY
+    }
+
+    #[test]
+    fn a_fresh_certificate_is_kept_until_its_last_week() {
+        let ca = issue::authority("test", now()).unwrap();
+        let spec = apiserver(1);
+        let pair = issue::leaf(&spec, &ca, 30 * 24, now()).unwrap();
+        assert_eq!(leaf(&spec, &pair, &ca, now()), None);
+        assert_eq!(leaf(&spec, &pair, &ca, now() + 22 * DAY), None);
+        assert_eq!(leaf(&spec, &pair, &ca, now() + 24 * DAY), Some(Stale::Expires));
+        assert_eq!(leaf(&spec, &pair, &ca, now() + 40 * DAY), Some(Stale::Expires));
+    }
+
+    #[test]
+    fn a_certificate_of_one_day_is_not_renewed_at_once() {
+        let ca = issue::authority("test", now()).unwrap();
+        let spec = apiserver(1);
+        let pair = issue::leaf(&spec, &ca, 24, now()).unwrap();
+        assert_eq!(leaf(&spec, &pair, &ca, now()), None);
+        assert_eq!(leaf(&spec, &pair, &ca, now() + DAY), Some(Stale::Expires));
+    }
+
+    #[test]
+    fn what_makes_it_stale() {
+        let ca = issue::authority("test", now()).unwrap();
+        let other = issue::authority("test", now()).unwrap();
+        let spec = apiserver(1);
+        let pair = issue::leaf(&spec, &ca, 9000, now()).unwrap();
+        let again = issue::leaf(&spec, &ca, 9000, now()).unwrap();
+        let check = |spec: &Leaf, pair: &Pair, ca: &Pair| leaf(spec, pair, ca, now());
+
+        assert_eq!(check(&apiserver(2), &pair, &ca), Some(Stale::Sans));
+        assert_eq!(check(&spec, &pair, &other), Some(Stale::OtherSigner));
+        assert_eq!(check(&spec, &Pair { key: again.key, ..pair.clone() }, &ca), Some(Stale::KeyMismatch));
+        assert_eq!(
+            check(&spec, &Pair { cert: "half a fi".into(), ..pair.clone() }, &ca),
+            Some(Stale::Unreadable)
+        );
+        let renamed = Leaf { common_name: "x".into(), ..spec };
+        assert_eq!(check(&renamed, &pair, &ca), Some(Stale::Subject));
+    }
+
+    #[test]
+    fn an_authority_lives_ten_years() {
+        let ca = issue::authority("test", now()).unwrap();
+        assert_eq!(authority_lives(&ca, now() + 3600 * DAY), Some(true));
+        assert_eq!(authority_lives(&ca, now() + 3651 * DAY), Some(false));
+        assert_eq!(authority_lives(&Pair { cert: String::new(), ..ca }, now()), None);
+    }
+}

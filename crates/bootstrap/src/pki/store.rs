@@ -1,0 +1,81 @@
+//! Certificates on disk: whole files or none, keys readable by their owner only.
+
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use fs_err as fs;
+
+use super::issue::Pair;
+
+const SECRET: u32 = 0o600;
+const PUBLIC: u32 = 0o644;
+
+/// Held while certificates are looked at and made; released when dropped.
+pub struct Lock(#[allow(dead_code, reason = "the open file is the lock")] std::fs::File);
+
+pub fn lock(path: &Path) -> Result<Lock> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let file = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(path);
+    let file = file.with_context(|| format!("open the lock {}", path.display()))?;
+    file.lock().with_context(|| format!("lock {}", path.display()))?;
+    Ok(Lock(file))
+}
+
+fn file(base: &Path, extension: &str) -> PathBuf {
+    PathBuf::from(format!("{}.{extension}", base.display()))
+}
+
+pub fn read(path: &Path) -> Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// `(certificate, key)` at `<base>.crt` and `<base>.key`, whichever exist.
+pub fn read_pair(base: &Path) -> Result<(Option<String>, Option<String>)> {
+    Ok((read(&file(base, "crt"))?, read(&file(base, "key"))?))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Durable {
+    /// What cannot be made again waits for the disk.
+    Yes,
+    /// A leaf that a power cut emptied is simply made again.
+    No,
+}
+
+/// The key first: a certificate without a key is worth nothing, and a lost key is noticed.
+pub fn write_pair(base: &Path, pair: &Pair, durable: Durable) -> Result<()> {
+    write(&file(base, "key"), &pair.key, SECRET, durable)?;
+    write(&file(base, "crt"), &pair.cert, PUBLIC, durable)
+}
+
+/// The service accounts' key pair, as kubeadm names it.
+pub fn write_signing_key(base: &Path, private: &str, public: &str) -> Result<()> {
+    write(&file(base, "key"), private, SECRET, Durable::Yes)?;
+    write(&file(base, "pub"), public, PUBLIC, Durable::Yes)
+}
+
+fn write(path: &Path, text: &str, mode: u32, durable: Durable) -> Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let temporary = PathBuf::from(format!("{}.tmp", path.display()));
+    let written = (|| {
+        let _ = std::fs::remove_file(&temporary);
+        let mut file =
+            std::fs::OpenOptions::new().create_new(true).write(true).mode(mode).open(&temporary)?;
+        file.write_all(text.as_bytes())?;
+        if durable == Durable::Yes {
+            file.sync_all()?;
+        }
+        std::fs::rename(&temporary, path)
+    })();
+    written.with_context(|| format!("write {}", path.display()))
+}
