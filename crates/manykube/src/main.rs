@@ -1,1 +1,8 @@
+//! manykube: local Kubernetes clusters of many nodes.
+
+mod args;
+mod core;
+mod ctx;
+mod report;
+
 fn main() {}

@@ -3,10 +3,13 @@
 
 pub mod address;
 pub mod cluster;
+pub mod config_file;
 pub mod home;
 pub mod names;
 pub mod node_spec;
 pub mod reason;
+pub mod resources;
+pub mod status;
 
 pub use cluster::{Cluster, DriverKind, Node};
 pub use home::Home;

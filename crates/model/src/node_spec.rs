@@ -13,6 +13,8 @@ pub const AGENT_PATH: &str = "/usr/local/bin/manykube";
 /// A directory shared with the host: the agent's socket and the logs live here.
 pub const SHARED_DIR: &str = "/run/manykube";
 pub const SOCKET_NAME: &str = "agent.sock";
+/// Manifests that the kubelet runs by itself.
+pub const STATIC_POD_DIR: &str = "/etc/kubernetes/manifests";
 /// Logs of the supervised services (in the node).
 pub const LOG_DIR: &str = "/var/log/manykube";
 
@@ -91,8 +93,12 @@ pub struct NodeState {
     /// Seconds since the agent became init of the node.
     pub uptime: u64,
     pub network_ready: bool,
+    /// What keeps the node from coming up, besides a failed preparation.
+    pub problem: Option<String>,
     pub prepare: PrepareState,
     pub services: Vec<ServiceState>,
+    /// File names in the kubelet's static pod directory.
+    pub static_pods: Vec<String>,
     /// Per cent of /var in use.
     pub var_used_percent: u8,
 }

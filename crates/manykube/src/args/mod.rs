@@ -1,0 +1,3 @@
+//! The command line.
+
+pub const DEFAULT_PROFILE: &str = "minikube";
