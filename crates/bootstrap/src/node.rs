@@ -66,3 +66,52 @@ fn pair(base: &str, pair: &Pair) -> [NodeFile; 2] {
         NodeFile::new(format!("{base}.key"), SECRET, pair.key.clone()),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use model::Home;
+
+    use super::*;
+    use crate::{fixture, pki};
+
+    fn files(node: usize) -> Vec<NodeFile> {
+        let dir = tempfile::tempdir().unwrap();
+        let cluster = fixture::cluster(1, 1);
+        let pki = pki::ensure(&Home::new(dir.path(), None), &cluster, SystemTime::now()).unwrap();
+        node_files(&cluster, &cluster.nodes[node], &pki, &fixture::options()).unwrap()
+    }
+
+    fn listing(files: &[NodeFile]) -> String {
+        let mut lines: Vec<String> = files.iter().map(|f| format!("{:04o} {}", f.mode, f.path)).collect();
+        lines.sort_by(|a, b| a[5..].cmp(&b[5..]));
+        lines.dedup();
+        lines.join("\n")
+    }
+
+    #[test]
+    fn a_control_plane_has_everything_kubeadm_looks_for() {
+        insta::assert_snapshot!(listing(&files(0)));
+    }
+
+    #[test]
+    fn a_worker_has_no_authoritys_key() {
+        insta::assert_snapshot!(listing(&files(1)));
+    }
+
+    #[test]
+    fn kubeconfigs_point_where_kubeadms_do() {
+        let files = files(0);
+        let server = |path: &str| {
+            let file = files.iter().find(|f| f.path == path).unwrap();
+            let text = String::from_utf8(file.data.clone()).unwrap();
+            text.lines().find_map(|l| l.trim().strip_prefix("server: ")).unwrap().to_owned()
+        };
+        let shared = "https://control-plane.minikube.internal:8443";
+        assert_eq!(server("/etc/kubernetes/admin.conf"), shared);
+        assert_eq!(server("/etc/kubernetes/kubelet.conf"), shared);
+        assert_eq!(server("/etc/kubernetes/scheduler.conf"), "https://192.168.49.2:8443");
+        assert_eq!(server("/var/lib/minikube/kubeconfig"), "https://localhost:8443");
+    }
+}

@@ -71,7 +71,7 @@ mod tests {
         let first = text(3, 0, &fixture::options());
         let third = text(3, 2, &fixture::options());
         let renamed =
-            first.replace("name: demo\n", "name: demo-m03\n").replace(": 192.168.49.2\n", ": 192.168.49.4\n");
+            first.replace("name: demo\n", "name: demo-m03\n").replace(": \"192.168.49.2\"", ": \"192.168.49.4\"");
         assert_eq!(renamed, third);
     }
 

@@ -135,3 +135,110 @@ fn service_account(base: &Path) -> Result<ServiceAccountKey> {
     store::write_signing_key(base, &private, &public)?;
     Ok(ServiceAccountKey { private, public })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::fixture;
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    fn home() -> (tempfile::TempDir, Home) {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path(), None);
+        (dir, home)
+    }
+
+    #[test]
+    fn what_is_there_is_kept_and_what_is_missing_is_made() {
+        let (_dir, home) = home();
+        let now = SystemTime::now();
+        let one = ensure(&home, &fixture::cluster(1, 0), now).unwrap();
+        let two = ensure(&home, &fixture::cluster(1, 1), now).unwrap();
+        assert!(one.ca == two.ca && one.etcd_ca == two.etcd_ca);
+        assert!(one.service_account.private == two.service_account.private);
+        assert!(one.identity().unwrap() == two.identity().unwrap());
+        assert!(one.leaf(leaf::APISERVER).unwrap() == two.leaf(leaf::APISERVER).unwrap());
+        assert!(one.leaf("pki/nodes/demo-m02/kubelet-client").is_err());
+        assert!(two.leaf("pki/nodes/demo-m02/kubelet-client").is_ok());
+        assert!(Identity::load(&home, "demo").unwrap() == two.identity().unwrap());
+    }
+
+    #[test]
+    fn a_new_control_plane_changes_the_apiservers_certificate_only() {
+        let (_dir, home) = home();
+        let now = SystemTime::now();
+        let one = ensure(&home, &fixture::cluster(1, 0), now).unwrap();
+        let three = ensure(&home, &fixture::cluster(3, 0), now).unwrap();
+        for (name, pair) in &one.leaves {
+            assert_eq!(three.leaf(name).unwrap() != pair, name == leaf::APISERVER, "{name}");
+        }
+    }
+
+    #[test]
+    fn leaves_are_renewed_before_they_end() {
+        let (_dir, home) = home();
+        let now = SystemTime::now();
+        let cluster = fixture::cluster(1, 0);
+        let old = ensure(&home, &cluster, now).unwrap();
+        let kept = ensure(&home, &cluster, now + 1000 * DAY).unwrap();
+        let new = ensure(&home, &cluster, now + 1090 * DAY).unwrap();
+        assert!(old.leaves == kept.leaves);
+        assert!(old.leaves.iter().all(|(name, pair)| new.leaves[name] != *pair));
+        assert!(old.ca == new.ca);
+    }
+
+    #[test]
+    fn profiles_share_one_authority_however_many_start_at_once() {
+        let (_dir, home) = home();
+        let started: Vec<Pki> = std::thread::scope(|scope| {
+            let start = |i| {
+                let cluster = Cluster { name: format!("p{i}"), ..fixture::cluster(1, 0) };
+                let home = &home;
+                scope.spawn(move || ensure(home, &cluster, SystemTime::now()).unwrap())
+            };
+            let threads: Vec<_> = (0..4).map(start).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        assert!(started.iter().all(|p| p.ca == started[0].ca));
+        assert!(started[0].etcd_ca != started[1].etcd_ca);
+    }
+
+    #[test]
+    fn keys_are_the_owners_alone() {
+        let (dir, home) = home();
+        ensure(&home, &fixture::cluster(1, 0), SystemTime::now()).unwrap();
+        let mode =
+            |path: &str| std::fs::metadata(dir.path().join(path)).unwrap().permissions().mode() & 0o777;
+        for key in ["ca.key", "profiles/demo/client.key", "profiles/demo/pki/sa.key"] {
+            assert_eq!(mode(key), 0o600, "{key}");
+        }
+        assert_eq!(mode("ca.crt"), 0o644);
+    }
+
+    #[test]
+    fn a_damaged_authority_is_never_replaced() {
+        let (dir, home) = home();
+        let cluster = fixture::cluster(1, 0);
+        ensure(&home, &cluster, SystemTime::now()).unwrap();
+        std::fs::write(dir.path().join("ca.crt"), "half").unwrap();
+        let error = ensure(&home, &cluster, SystemTime::now()).err().unwrap().to_string();
+        assert!(error.ends_with("ca.key is damaged"), "{error}");
+        std::fs::remove_file(dir.path().join("ca.crt")).unwrap();
+        let error = ensure(&home, &cluster, SystemTime::now()).err().unwrap().to_string();
+        assert!(error.ends_with("ca.crt is missing"), "{error}");
+    }
+
+    #[test]
+    fn an_emptied_leaf_is_made_again() {
+        let (dir, home) = home();
+        let cluster = fixture::cluster(1, 0);
+        ensure(&home, &cluster, SystemTime::now()).unwrap();
+        std::fs::write(dir.path().join("profiles/demo/client.crt"), "").unwrap();
+        let pki = ensure(&home, &cluster, SystemTime::now()).unwrap();
+        assert!(pki.identity().unwrap().client.cert.contains("BEGIN CERTIFICATE"));
+    }
+}
