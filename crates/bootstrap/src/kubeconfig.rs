@@ -12,6 +12,8 @@ use crate::{kubeadm, paths, yaml};
 
 const MODE: u32 = 0o600;
 
+/// What runs on a control plane follows its own API server, as kubeadm has it: it must never speak
+/// to one that is older than itself.
 pub fn files(cluster: &Cluster, node: &Node, pki: &Pki) -> Result<Vec<NodeFile>> {
     let port = cluster.api_port;
     let machine = cluster.machine(node);
@@ -26,11 +28,12 @@ pub fn files(cluster: &Cluster, node: &Node, pki: &Pki) -> Result<Vec<NodeFile>>
     };
 
     let kubelet = of_machine(&machine, leaf::KUBELET_CLIENT);
-    let mut files = vec![file("kubelet.conf", &shared, &format!("system:node:{machine}"), &kubelet)?];
+    let user = format!("system:node:{machine}");
+    let mut files =
+        vec![file("kubelet.conf", if node.control_plane { &own } else { &shared }, &user, &kubelet)?];
     if node.control_plane {
         files.push(file("admin.conf", &shared, "kubernetes-admin", leaf::ADMIN)?);
         files.push(file("super-admin.conf", &shared, "kubernetes-super-admin", leaf::SUPER_ADMIN)?);
-        // These two follow their own node's API server, so that a version skew never reaches them.
         let kcm = "system:kube-controller-manager";
         files.push(file("controller-manager.conf", &own, kcm, leaf::CONTROLLER_MANAGER)?);
         files.push(file("scheduler.conf", &own, "system:kube-scheduler", leaf::SCHEDULER)?);

@@ -110,8 +110,9 @@ mod tests {
         };
         let shared = "https://control-plane.minikube.internal:8443";
         assert_eq!(server("/etc/kubernetes/admin.conf"), shared);
-        assert_eq!(server("/etc/kubernetes/kubelet.conf"), shared);
-        assert_eq!(server("/etc/kubernetes/scheduler.conf"), "https://192.168.49.2:8443");
+        for own in ["kubelet", "controller-manager", "scheduler"] {
+            assert_eq!(server(&format!("/etc/kubernetes/{own}.conf")), "https://192.168.49.2:8443");
+        }
         assert_eq!(server("/var/lib/minikube/kubeconfig"), "https://localhost:8443");
     }
 }

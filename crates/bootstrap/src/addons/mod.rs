@@ -53,9 +53,16 @@ pub fn objects(cluster: &Cluster, kubeadm_output: &str, options: &AddonOptions) 
     Ok(objects)
 }
 
-/// kubeadm says on the same stream that it read its patches; such lines start with `[`.
+/// kubeadm's print is not quite YAML: it says on the same stream that it read its patches (lines
+/// that start with `[`), and a patched object begins on the line of its `---`.
 fn kubeadm_objects(output: &str) -> Result<Vec<Value>> {
-    let text: String = output.lines().filter(|l| !l.starts_with('[')).flat_map(|l| [l, "\n"]).collect();
+    let mut text = String::new();
+    for line in output.lines().filter(|l| !l.starts_with('[')) {
+        match line.strip_prefix("---") {
+            Some(rest) => text.push_str(&format!("---\n{rest}\n")),
+            None => text.push_str(&format!("{line}\n")),
+        }
+    }
     yaml::from_documents(&text).context("read the addons that kubeadm printed")
 }
 
@@ -71,5 +78,42 @@ fn strip_server_fields(object: &mut Value) {
     }
     if let Some(object) = object.as_object_mut() {
         object.remove("status");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    /// What `addon_manifest_command` printed in a node of v1.37.1.
+    const PRINTED: &str = include_str!("testdata/kubeadm-v1.37.1.txt");
+
+    fn applied(control_planes: u32) -> Vec<Value> {
+        let options = AddonOptions { dns_log: true, storage: None };
+        objects(&fixture::cluster(control_planes, 0), PRINTED, &options).unwrap()
+    }
+
+    #[test]
+    fn kubeadms_objects_with_our_changes() {
+        insta::assert_snapshot!(yaml::to_documents(&applied(1)).unwrap());
+    }
+
+    #[test]
+    fn two_name_servers_when_one_may_fail() {
+        let replicas = |objects: Vec<Value>| {
+            objects.iter().find(|o| is(o, "Deployment", COREDNS)).unwrap()["spec"]["replicas"].clone()
+        };
+        assert_eq!(replicas(applied(1)), 1);
+        assert_eq!(replicas(applied(3)), 2);
+    }
+
+    #[test]
+    fn half_a_print_is_an_error() {
+        let half = &PRINTED[..PRINTED.find("name: coredns").unwrap()];
+        let options = AddonOptions { dns_log: true, storage: None };
+        assert!(objects(&fixture::cluster(1, 0), half, &options).is_err());
+        let error = objects(&fixture::cluster(1, 0), "", &options).unwrap_err();
+        assert_eq!(error.to_string(), "kubeadm printed no Deployment coredns");
     }
 }

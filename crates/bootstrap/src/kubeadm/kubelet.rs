@@ -50,11 +50,7 @@ pub fn configuration(cluster: &Cluster) -> Value {
 /// What kubeadm writes on a node that joins.
 pub fn worker_files(cluster: &Cluster, node: &Node) -> Result<Vec<NodeFile>> {
     let flags = format!("KUBELET_KUBEADM_ARGS=\"--node-ip={}\"\n", node.ip);
-    let instance = json!({
-        "apiVersion": "kubelet.config.k8s.io/v1beta1",
-        "kind": "KubeletConfiguration",
-        "containerRuntimeEndpoint": paths::CRI_SOCKET,
-    });
+    let instance = json!({ "containerRuntimeEndpoint": paths::CRI_SOCKET });
     let file = |name: &str, text: String| NodeFile::new(format!("{}/{name}", paths::KUBELET), 0o644, text);
     Ok(vec![
         file("config.yaml", yaml::to_string(&configuration(cluster))?),

@@ -70,8 +70,9 @@ mod tests {
     fn the_third_control_plane_differs_in_name_and_address_only() {
         let first = text(3, 0, &fixture::options());
         let third = text(3, 2, &fixture::options());
-        let renamed =
-            first.replace("name: demo\n", "name: demo-m03\n").replace(": \"192.168.49.2\"", ": \"192.168.49.4\"");
+        let renamed = first
+            .replace("name: demo\n", "name: demo-m03\n")
+            .replace(": \"192.168.49.2\"", ": \"192.168.49.4\"");
         assert_eq!(renamed, third);
     }
 
