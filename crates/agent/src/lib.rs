@@ -1,1 +1,38 @@
+//! What runs inside a node: its init and supervisor.
+//!
+//! `manykube agent init` is PID 1. It has one thread, so that a child is registered before it can
+//! be reaped (see `reaper`), and every part is a task of that thread.
 
+pub mod client;
+mod cni;
+mod commands;
+mod files;
+mod init;
+mod log;
+mod network;
+mod poweroff;
+mod prepare;
+mod reaper;
+mod service;
+mod socket;
+mod state;
+mod sysctl;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// The hidden `agent` command.
+pub fn main(args: &[OsString]) -> ExitCode {
+    match args.first().and_then(|a| a.to_str()) {
+        Some("init") if std::process::id() == 1 => init::run(),
+        Some("init") => {
+            eprintln!("manykube agent init runs only as the first process of a node");
+            ExitCode::FAILURE
+        }
+        Some("state") => client::print(),
+        _ => {
+            eprintln!("usage: manykube agent init|state");
+            ExitCode::FAILURE
+        }
+    }
+}

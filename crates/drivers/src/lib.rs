@@ -1,1 +1,6 @@
+//! Machines that a node lives in. One trait, one folder per driver.
 
+pub mod driver;
+pub mod native;
+
+pub use driver::{Driver, Io, Machine, MachineSpec, MachineState, Output};

@@ -1,0 +1,40 @@
+//! Asking an agent, from the host or from inside its node.
+
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use model::node_spec::{NodeState, SHARED_DIR, SOCKET_NAME};
+
+/// An agent answers from memory; one that does not within this time is stuck.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The state of the node that shares `dir` with the host.
+pub fn state(dir: &Path) -> Result<NodeState> {
+    // Through the directory's descriptor, because a socket's path may not be longer than 107 bytes.
+    let opened = fs_err::File::open(dir)?;
+    let path = format!("/proc/self/fd/{}/{SOCKET_NAME}", opened.as_raw_fd());
+    let mut stream =
+        UnixStream::connect(path).with_context(|| format!("connect to the agent of {}", dir.display()))?;
+    stream.set_read_timeout(Some(PATIENCE)).context("set a time limit")?;
+    let mut document = Vec::new();
+    stream.read_to_end(&mut document).context("read the agent's answer")?;
+    serde_json::from_slice(&document).context("understand the agent's answer")
+}
+
+pub fn print() -> ExitCode {
+    match state(Path::new(SHARED_DIR)).and_then(|s| Ok(serde_json::to_string_pretty(&s)?)) {
+        Ok(text) => {
+            println!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(e) => {
+            eprintln!("{e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The life of a node, top to bottom.
+
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use anyhow::{Context, Result};
+use model::node_spec::{NodeSpec, SPEC_PATH};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::{LocalSet, spawn_local};
+
+use crate::reaper::Reaper;
+use crate::service::{self, Service};
+use crate::state::Node;
+use crate::{cni, files, log, network, poweroff, prepare, socket, sysctl};
+
+pub fn run() -> ExitCode {
+    log::init();
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            tracing::error!("no runtime: {e}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match LocalSet::new().block_on(&runtime, live()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            tracing::error!("{e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn live() -> Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
+    let reaper = Reaper::start()?;
+    let text = fs_err::read(SPEC_PATH)?;
+    let spec: NodeSpec = serde_json::from_slice(&text).with_context(|| format!("read {SPEC_PATH}"))?;
+    let node = Rc::new(Node::new(spec));
+    socket::serve(node.clone())?;
+    spawn_local(log::rotate());
+
+    // From here on a failure is told, not fatal: a node that explains itself beats a dead one.
+    let booting = spawn_local(boot(node.clone(), reaper.clone()));
+    terminate.recv().await;
+    tracing::info!("power off");
+    booting.abort();
+    poweroff::run(&node).await;
+    Ok(())
+}
+
+async fn boot(node: Rc<Node>, reaper: Reaper) {
+    if let Err(e) = bring_up(&node, &reaper).await {
+        tracing::error!("{e:#}");
+        node.state.borrow_mut().problem = Some(format!("{e:#}"));
+    }
+}
+
+async fn bring_up(node: &Rc<Node>, reaper: &Reaper) -> Result<()> {
+    files::write(&node.spec)?;
+    sysctl::apply();
+    sysctl::delegate_cgroup()?;
+    cni::write(&node.spec.network)?;
+    let containerd = Service::start(node, reaper, service::containerd());
+    // The network, containerd and kubeadm's files do not need each other.
+    tokio::try_join!(network::up(node, reaper), prepare::run(node, reaper), service::containerd_answers())?;
+    let kubelet = Service::start(node, reaper, service::kubelet(&node.spec.kubelet));
+    containerd.forever().await;
+    kubelet.forever().await;
+    Ok(())
+}

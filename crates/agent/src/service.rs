@@ -1,0 +1,136 @@
+//! Services that run as long as the node does: started again when they end, slower each time.
+
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use model::node_spec::{Kubelet, LOG_DIR, ServiceState};
+use tokio::net::UnixStream;
+use tokio::task::{JoinHandle, spawn_local};
+use tokio::time::sleep;
+
+use crate::reaper::{Child, Reaper};
+use crate::state::Node;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// Whoever ran this long is not in a crash loop.
+const HEALTHY: Duration = Duration::from_secs(30);
+const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
+
+pub struct Recipe {
+    pub name: &'static str,
+    /// Made anew for each start: files it is made from may have changed.
+    command: Box<dyn Fn() -> Result<Command>>,
+}
+
+pub fn containerd() -> Recipe {
+    Recipe { name: "containerd", command: Box::new(|| Ok(Command::new("containerd"))) }
+}
+
+pub fn kubelet(kubelet: &Kubelet) -> Recipe {
+    let kubelet = kubelet.clone();
+    Recipe {
+        name: "kubelet",
+        command: Box::new(move || {
+            let Some((program, args)) = kubelet.argv.split_first() else { bail!("no kubelet command") };
+            let mut command = Command::new(program);
+            command.args(args).envs(kubelet.env.iter().cloned());
+            for file in &kubelet.env_files {
+                let text = std::fs::read_to_string(file).unwrap_or_default();
+                command.args(env_file_args(&text));
+            }
+            Ok(command)
+        }),
+    }
+}
+
+pub struct Service {
+    task: JoinHandle<()>,
+}
+
+impl Service {
+    pub fn start(node: &Rc<Node>, reaper: &Reaper, recipe: Recipe) -> Service {
+        Service { task: spawn_local(supervise(node.clone(), reaper.clone(), recipe)) }
+    }
+
+    pub async fn forever(self) {
+        let _ = self.task.await;
+    }
+}
+
+async fn supervise(node: Rc<Node>, reaper: Reaper, recipe: Recipe) {
+    let mut pause = FIRST_PAUSE;
+    let mut restarts = 0;
+    while !node.stopping.get() {
+        let began = Instant::now();
+        let ended = match spawn(&reaper, &recipe) {
+            Ok(mut child) => {
+                note(&node, &recipe, Some(child.pid), restarts, None);
+                child.wait().await.to_string()
+            }
+            Err(e) => format!("{e:#}"),
+        };
+        if began.elapsed() > HEALTHY {
+            pause = FIRST_PAUSE;
+        }
+        note(&node, &recipe, None, restarts, Some(ended.clone()));
+        if node.stopping.get() {
+            return;
+        }
+        tracing::warn!("{} ended ({ended}), again in {pause:?}", recipe.name);
+        sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+        restarts += 1;
+    }
+}
+
+fn spawn(reaper: &Reaper, recipe: &Recipe) -> Result<Child> {
+    let log = format!("{LOG_DIR}/{}.log", recipe.name);
+    let file = fs_err::OpenOptions::new().create(true).append(true).open(log)?.into_parts().0;
+    let mut command = (recipe.command)()?;
+    command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+    reaper.spawn(&mut command)
+}
+
+fn note(node: &Node, recipe: &Recipe, pid: Option<i32>, restarts: u32, last_exit: Option<String>) {
+    let state = ServiceState {
+        name: recipe.name.to_owned(),
+        running: pid.is_some(),
+        pid: pid.and_then(|p| u32::try_from(p).ok()),
+        restarts,
+        last_exit,
+    };
+    node.state.borrow_mut().services.insert(recipe.name, state);
+}
+
+/// Ready when it takes connections: it opens its socket after its plugins are loaded.
+pub async fn containerd_answers() -> Result<()> {
+    while UnixStream::connect(CONTAINERD_SOCKET).await.is_err() {
+        sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
+
+/// The words of the variables in a systemd-style environment file, as kubeadm writes it:
+/// `KUBELET_KUBEADM_ARGS="--a=b --c"`.
+fn env_file_args(text: &str) -> Vec<String> {
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .flat_map(|(_, value)| value.trim().trim_matches('"').split_ascii_whitespace())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kubeadms_flags_become_arguments() {
+        let text = "KUBELET_KUBEADM_ARGS=\"--node-ip=192.168.49.2 --pod-infra-container-image=x:1\"\n";
+        assert_eq!(env_file_args(text), ["--node-ip=192.168.49.2", "--pod-infra-container-image=x:1"]);
+        assert!(env_file_args("\n# nothing\n").is_empty());
+    }
+}

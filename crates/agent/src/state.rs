@@ -1,0 +1,62 @@
+//! What the parts of the agent know of each other.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use model::node_spec::{NodeSpec, NodeState, PrepareState, STATIC_POD_DIR, ServiceState};
+
+pub struct Node {
+    pub spec: NodeSpec,
+    pub state: RefCell<Known>,
+    /// Set when the node goes down: nothing is restarted any more.
+    pub stopping: Cell<bool>,
+    since: Instant,
+}
+
+pub struct Known {
+    pub network_ready: bool,
+    pub problem: Option<String>,
+    pub prepare: PrepareState,
+    pub services: BTreeMap<&'static str, ServiceState>,
+}
+
+impl Node {
+    pub fn new(spec: NodeSpec) -> Node {
+        let known = Known {
+            network_ready: false,
+            problem: None,
+            prepare: PrepareState::Running { step: String::new() },
+            services: BTreeMap::new(),
+        };
+        Node { spec, state: RefCell::new(known), stopping: Cell::new(false), since: Instant::now() }
+    }
+
+    pub fn document(&self) -> NodeState {
+        let known = self.state.borrow();
+        NodeState {
+            machine: self.spec.machine.clone(),
+            uptime: self.since.elapsed().as_secs(),
+            network_ready: known.network_ready,
+            problem: known.problem.clone(),
+            prepare: known.prepare.clone(),
+            services: known.services.values().cloned().collect(),
+            static_pods: static_pods(),
+            var_used_percent: var_used_percent(),
+        }
+    }
+}
+
+fn var_used_percent() -> u8 {
+    let Ok(fs) = rustix::fs::statvfs("/var") else { return 0 };
+    let total = fs.f_blocks - fs.f_bfree + fs.f_bavail;
+    let used = fs.f_blocks - fs.f_bfree;
+    u8::try_from((used * 100).checked_div(total).unwrap_or(0)).unwrap_or(100)
+}
+
+fn static_pods() -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(STATIC_POD_DIR) else { return Vec::new() };
+    let mut names: Vec<String> = entries.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,89 @@
+//! What every driver can do. A node is something that can be booted and that commands run in;
+//! abilities that not every driver has get small traits of their own.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use async_trait::async_trait;
+use image::NodeImage;
+use model::node_spec::NodeFile;
+use model::{Cluster, DriverKind, Fault};
+
+/// ```text
+///            create            boot
+///  Absent ----------> Stopped ------> Running
+///    ^                  |  ^             |
+///    +------remove------+  +--power_off--+
+/// ```
+#[async_trait]
+pub trait Driver: Send + Sync {
+    fn kind(&self) -> DriverKind;
+
+    /// Can this host run machines of this kind? If not, what is missing?
+    fn preflight(&self) -> Result<(), Fault>;
+
+    /// Makes the profile's network and its guards, or mends what is missing of them.
+    async fn network_up(&self, cluster: &Cluster) -> Result<()>;
+
+    /// Takes the network down. While the profile exists its addresses stay unreachable instead of
+    /// being routed elsewhere; `forget` ends that too.
+    async fn network_down(&self, profile: &str, forget: bool) -> Result<()>;
+
+    /// Makes a machine with its disk and files, all or nothing. One that is there is left alone.
+    async fn create(&self, spec: &MachineSpec) -> Result<()>;
+
+    /// Starts the machine and connects it to the network. One that runs is only connected.
+    async fn boot(&self, spec: &MachineSpec) -> Result<()>;
+
+    /// Orderly first, by force after `grace`.
+    async fn power_off(&self, machine: &str, grace: Duration) -> Result<()>;
+
+    /// Removes the machine with all it has on disk; one that runs is killed.
+    async fn remove(&self, machine: &str) -> Result<()>;
+
+    async fn list(&self) -> Result<Vec<Machine>>;
+
+    /// Runs a command in a running machine.
+    async fn run(&self, machine: &str, argv: &[String], io: Io) -> Result<Output>;
+}
+
+/// All that a driver needs to know of a node.
+#[derive(Debug, Clone)]
+pub struct MachineSpec {
+    pub name: String,
+    /// Whose network the machine is on.
+    pub cluster: Cluster,
+    pub ip: std::net::Ipv4Addr,
+    pub image: NodeImage,
+    pub cpus: u32,
+    pub memory_mib: u32,
+    /// Placed before the first boot.
+    pub files: Vec<NodeFile>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    pub name: String,
+    pub state: MachineState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MachineState {
+    Stopped,
+    Running,
+}
+
+/// What a command in a machine is connected to.
+pub enum Io {
+    /// Output is collected, input is what is given.
+    Captured { stdin: Vec<u8> },
+    /// The caller's own input and output; with a terminal in the node if asked for.
+    Inherit { tty: bool },
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Output {
+    pub code: i32,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}

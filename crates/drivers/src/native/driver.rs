@@ -1,0 +1,269 @@
+//! The driver's verbs, on top of the other files of this folder.
+
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::{Context, Result, anyhow, bail};
+use async_trait::async_trait;
+use model::node_spec::{AGENT_PATH, NodeFile};
+use model::{Cluster, DriverKind, Fault};
+use rustix::process::Signal;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::Command;
+
+use super::cgroup::{Cgroup, Limits};
+use super::machine::{Launch, Paths};
+use super::process::Handle;
+use super::{Native, guard, host, network, preflight};
+use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Output};
+
+/// How long a killed machine may take to be gone: the kernel only has to reap.
+const REAP: Duration = Duration::from_secs(10);
+
+#[async_trait]
+impl Driver for Native {
+    fn kind(&self) -> DriverKind {
+        DriverKind::Native
+    }
+
+    fn preflight(&self) -> Result<(), Fault> {
+        preflight::check(&self.home)
+    }
+
+    async fn network_up(&self, cluster: &Cluster) -> Result<()> {
+        host::prepare(&self.home)?;
+        network::record(&self.home, cluster)?;
+        // Rules before the bridge: at no time is there a bridge without guards.
+        guard::up(cluster, &self.any_image()?)?;
+        network::up(cluster).await
+    }
+
+    async fn network_down(&self, profile: &str, forget: bool) -> Result<()> {
+        network::down(&self.home, profile, forget).await?;
+        if forget {
+            guard::down(profile, &self.any_image().unwrap_or_else(|_| "/".into()))?;
+        }
+        if self.list().await?.iter().all(|m| m.state == MachineState::Stopped) {
+            host::restore(&self.home)?;
+        }
+        Ok(())
+    }
+
+    async fn create(&self, spec: &MachineSpec) -> Result<()> {
+        let paths = Paths::new(&self.home, &spec.name);
+        if paths.exists() {
+            return Ok(());
+        }
+        let spec = spec.clone();
+        tokio::task::spawn_blocking(move || create(&paths, &spec)).await?
+    }
+
+    async fn boot(&self, spec: &MachineSpec) -> Result<()> {
+        let paths = Paths::new(&self.home, &spec.name);
+        let pid = match paths.running() {
+            Some(identity) => identity.pid,
+            None => self.launch(spec, &paths).await?,
+        };
+        network::attach(&spec.cluster, &spec.name, spec.ip, pid).await
+    }
+
+    async fn power_off(&self, machine: &str, grace: Duration) -> Result<()> {
+        let paths = Paths::new(&self.home, machine);
+        if let Some(identity) = paths.running()
+            && let Some(init) = Handle::open(&identity)?
+        {
+            if !grace.is_zero() {
+                init.signal(Signal::TERM)?;
+            }
+            if grace.is_zero() || !init.wait(grace).await? {
+                init.signal(Signal::KILL)?;
+                if !init.wait(REAP).await? {
+                    bail!("machine {machine} (pid {}) does not end", identity.pid);
+                }
+            }
+        }
+        paths.forget_init()?;
+        // A kubelet that finds pods' groups of an earlier life never starts its static pods.
+        Cgroup::of(machine, paths.dir())?.remove()
+    }
+
+    async fn remove(&self, machine: &str) -> Result<()> {
+        self.power_off(machine, Duration::ZERO).await?;
+        let dir = Paths::new(&self.home, machine).dir().to_owned();
+        tokio::task::spawn_blocking(move || remove_dir(&dir)).await?
+    }
+
+    async fn list(&self) -> Result<Vec<Machine>> {
+        let entries = match std::fs::read_dir(self.home.machines()) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(e).context("list machines"),
+        };
+        let names = entries.flatten().filter_map(|e| e.file_name().into_string().ok());
+        let mut machines: Vec<Machine> = names
+            .filter_map(|name| {
+                let paths = Paths::new(&self.home, &name);
+                let running = paths.running().is_some();
+                let state = if running { MachineState::Running } else { MachineState::Stopped };
+                (running || paths.exists()).then_some(Machine { name, state })
+            })
+            .collect();
+        machines.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(machines)
+    }
+
+    async fn run(&self, machine: &str, argv: &[String], io: Io) -> Result<Output> {
+        let paths = Paths::new(&self.home, machine);
+        let Some(identity) = paths.running() else { bail!("machine {machine} is not running") };
+        let cgroup = serde_json::to_string(&Cgroup::of(machine, paths.dir())?)?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg(super::ENTER).arg(identity.pid.to_string()).arg(cgroup).kill_on_drop(true);
+        match io {
+            Io::Inherit { tty } => {
+                command.arg(if tty { "tty" } else { "plain" }).args(argv);
+                let status = command.status().await.context("enter the machine")?;
+                Ok(Output { code: status.code().unwrap_or(1), ..Output::default() })
+            }
+            Io::Captured { stdin } => {
+                command.arg("plain").args(argv);
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+                let mut child = command.spawn().context("enter the machine")?;
+                let mut input = child.stdin.take().context("the command's input")?;
+                let feed = async move {
+                    // A command that does not read its input ends the pipe, which is its right.
+                    let _ = input.write_all(&stdin).await;
+                };
+                let (output, ()) = tokio::join!(child.wait_with_output(), feed);
+                let output = output.context("wait for the command")?;
+                Ok(Output {
+                    code: output.status.code().unwrap_or(1),
+                    stdout: output.stdout,
+                    stderr: output.stderr,
+                })
+            }
+        }
+    }
+}
+
+impl Native {
+    /// The root of an image, to borrow programs from.
+    fn any_image(&self) -> Result<PathBuf> {
+        let images = image::Store::new(self.home.cache()).list()?;
+        Ok(images.first().context("no node image is in the store")?.rootfs())
+    }
+
+    async fn launch(&self, spec: &MachineSpec, paths: &Paths) -> Result<u32> {
+        let cgroup = Cgroup::of(&spec.name, paths.dir())?;
+        cgroup.remove()?;
+        let host_cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
+        cgroup.create(&Limits {
+            cpus: spec.cpus,
+            host_cpus: u32::try_from(host_cpus).unwrap_or(u32::MAX),
+            memory_mib: spec.memory_mib,
+        })?;
+        let launch = Launch {
+            machine: spec.name.clone(),
+            dir: paths.dir().to_owned(),
+            image_rootfs: spec.image.rootfs(),
+            agent: self.agent_program()?,
+            cgroup,
+        };
+        fs_err::write(paths.launch_file(), serde_json::to_vec(&launch)?)?;
+        fresh_dir(&paths.work())?;
+        fresh_dir(&paths.shared())?;
+
+        let mut child = Command::new("/proc/self/exe")
+            .arg(super::LAUNCH)
+            .arg(paths.dir())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("start the launcher")?;
+        let mut stderr = child.stderr.take().context("the launcher's messages")?;
+        let mut line = String::new();
+        let stdout = child.stdout.take().context("the launcher's answer")?;
+        BufReader::new(stdout).read_line(&mut line).await.context("read the launcher's answer")?;
+        // The machine's end of the cable can be plugged in while it is still mounting.
+        let attached = match line.trim().parse::<u32>() {
+            Ok(pid) => network::attach(&spec.cluster, &spec.name, spec.ip, pid).await.map(|()| pid),
+            Err(_) => Err(anyhow!("the launcher gave no pid")),
+        };
+        let mut message = String::new();
+        stderr.read_to_string(&mut message).await.context("read the launcher's messages")?;
+        if !child.wait().await.context("wait for the launcher")?.success() {
+            bail!("machine {} could not be started: {}", spec.name, message.trim());
+        }
+        attached
+    }
+
+    /// A copy of this program for the nodes: the command itself may be replaced while they run.
+    fn agent_program(&self) -> Result<PathBuf> {
+        let own = fs_err::metadata("/proc/self/exe")?;
+        let modified = own.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let dir = self.home.root().join("bin");
+        let program = dir.join(format!("agent-{}-{modified}", own.len()));
+        if !program.exists() {
+            fs_err::create_dir_all(&dir)?;
+            let mut temporary = tempfile::NamedTempFile::new_in(&dir)?;
+            std::io::copy(&mut fs_err::File::open("/proc/self/exe")?, &mut temporary)?;
+            fs_err::set_permissions(temporary.path(), PermissionsExt::from_mode(0o755))?;
+            temporary.persist(&program).with_context(|| format!("place {}", program.display()))?;
+        }
+        Ok(program)
+    }
+}
+
+/// Everything is made beside its final place and renamed, so that a machine exists as a whole.
+fn create(paths: &Paths, spec: &MachineSpec) -> Result<()> {
+    let parent = paths.dir().parent().context("machines directory")?;
+    fs_err::create_dir_all(parent)?;
+    let building = Paths::at(parent.join(format!(".{}.new", spec.name)));
+    remove_dir(building.dir())?;
+    std::fs::DirBuilder::new().mode(0o700).create(building.dir()).context("make the machine's directory")?;
+    for dir in [building.upper(), building.work(), building.merged(), building.var(), building.shared()] {
+        fs_err::create_dir(dir)?;
+    }
+    spec.image.clone_var(&building.var()).context("fill the machine's /var")?;
+    for file in &spec.files {
+        place(&building, file)?;
+    }
+    place(&building, &NodeFile::new(AGENT_PATH, 0o755, Vec::new()))?;
+    place(&building, &NodeFile::new("/etc/hostname", 0o644, format!("{}\n", spec.name)))?;
+    let record = serde_json::json!({
+        "ConfigVersion": 3,
+        "DriverName": "native",
+        "Name": spec.name,
+        "Driver": { "IPAddress": spec.ip, "MachineName": spec.name, "CPU": spec.cpus, "Memory": spec.memory_mib },
+    });
+    fs_err::write(building.config_file(), serde_json::to_vec_pretty(&record)?)?;
+    fs_err::set_permissions(building.config_file(), PermissionsExt::from_mode(0o600))?;
+    fs_err::rename(building.dir(), paths.dir()).context("put the machine in place")
+}
+
+fn place(paths: &Paths, file: &NodeFile) -> Result<()> {
+    let relative = file.path.trim_start_matches('/');
+    let target = match relative.strip_prefix("var/") {
+        Some(in_var) => paths.var().join(in_var),
+        None => paths.upper().join(relative),
+    };
+    if let Some(parent) = target.parent() {
+        fs_err::create_dir_all(parent)?;
+    }
+    fs_err::write(&target, &file.data)?;
+    fs_err::set_permissions(&target, PermissionsExt::from_mode(file.mode)).map_err(Into::into)
+}
+
+fn fresh_dir(dir: &Path) -> Result<()> {
+    remove_dir(dir)?;
+    fs_err::create_dir_all(dir).map_err(Into::into)
+}
+
+fn remove_dir(dir: &Path) -> Result<()> {
+    match fs_err::remove_dir_all(dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
+        _ => Ok(()),
+    }
+}

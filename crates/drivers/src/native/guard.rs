@@ -1,0 +1,78 @@
+//! What is inside a cluster stays inside: the profile's nft table on the host.
+//!
+//! nft itself comes from the node image, so that the host needs nothing installed.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use model::Cluster;
+
+use super::network::bridge_name;
+
+fn table(profile: &str) -> String {
+    format!("manykube-{}", bridge_name(profile))
+}
+
+/// Written as a whole and replaced as a whole: the rules are never half there.
+fn rules(cluster: &Cluster) -> String {
+    let (table, bridge) = (table(&cluster.name), bridge_name(&cluster.name));
+    let net = &cluster.network;
+    let (subnet, pods, services) = (net.subnet, net.pod_cidr, net.service_cidr);
+    format!(
+        r#"table ip {table} {{}}
+delete table ip {table}
+table ip {table} {{
+  chain forward {{
+    type filter hook forward priority -5; policy accept;
+    iifname "{bridge}" oifname "{bridge}" accept
+    iifname "{bridge}" ip saddr != {subnet} counter drop comment "only node addresses may leave the bridge"
+    iifname "{bridge}" ip daddr {{ {pods}, {services} }} counter reject with icmp net-unreachable comment "pods and services live inside"
+    oifname != "{bridge}" ip daddr {subnet} counter reject with icmp host-unreachable comment "nodes live on the bridge"
+  }}
+  chain output {{
+    type filter hook output priority -5; policy accept;
+    oifname != {{ "{bridge}", "lo" }} ip daddr {subnet} counter reject with icmp host-unreachable comment "nodes live on the bridge"
+  }}
+  chain postrouting {{
+    type nat hook postrouting priority srcnat; policy accept;
+    ip saddr {subnet} oifname != "{bridge}" masquerade
+  }}
+}}
+"#
+    )
+}
+
+pub fn up(cluster: &Cluster, image_rootfs: &Path) -> Result<()> {
+    nft(image_rootfs, &rules(cluster))
+}
+
+/// The empty table first makes the removal of one that is not there no error.
+pub fn down(profile: &str, image_rootfs: &Path) -> Result<()> {
+    let table = table(profile);
+    nft(image_rootfs, &format!("table ip {table} {{}}\ndelete table ip {table}\n"))
+}
+
+/// Runs the image's nft in this network namespace.
+fn nft(image_rootfs: &Path, script: &str) -> Result<()> {
+    use std::os::unix::process::CommandExt;
+    let root = std::ffi::CString::new(image_rootfs.as_os_str().as_encoded_bytes())?;
+    let mut command = Command::new("/usr/sbin/nft");
+    command.args(["-f", "-"]).env_clear().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // SAFETY: chroot and chdir are async-signal-safe; nothing is allocated.
+    unsafe {
+        command.pre_exec(move || {
+            nix::unistd::chroot(root.as_c_str())?;
+            nix::unistd::chdir(c"/")?;
+            Ok(())
+        });
+    }
+    let mut child = command.spawn().with_context(|| format!("run nft of {}", image_rootfs.display()))?;
+    child.stdin.take().context("nft's input")?.write_all(script.as_bytes()).context("write to nft")?;
+    let output = child.wait_with_output().context("wait for nft")?;
+    if !output.status.success() {
+        bail!("nft refused the rules: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! A machine's directory, `<home>/machines/<machine>/`, and the record of what runs from it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use model::Home;
+use serde::{Deserialize, Serialize};
+
+use super::process::{self, Identity};
+
+#[derive(Debug, Clone)]
+pub struct Paths {
+    dir: PathBuf,
+}
+
+impl Paths {
+    pub fn new(home: &Home, machine: &str) -> Paths {
+        Paths { dir: home.machine(machine) }
+    }
+
+    pub fn at(dir: impl Into<PathBuf>) -> Paths {
+        Paths { dir: dir.into() }
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Changes of the node against the image.
+    pub fn upper(&self) -> PathBuf {
+        self.dir.join("root")
+    }
+
+    pub fn work(&self) -> PathBuf {
+        self.dir.join("work")
+    }
+
+    /// Where the overlay is mounted, in the machine's mount namespace only.
+    pub fn merged(&self) -> PathBuf {
+        self.dir.join("merged")
+    }
+
+    /// The node's /var: no overlay, because containerd's own overlays cannot lie on one.
+    pub fn var(&self) -> PathBuf {
+        self.dir.join("var")
+    }
+
+    pub fn shared(&self) -> PathBuf {
+        self.dir.join("shared")
+    }
+
+    pub fn launch_file(&self) -> PathBuf {
+        self.dir.join("launch.json")
+    }
+
+    fn init_file(&self) -> PathBuf {
+        self.dir.join("init.json")
+    }
+
+    /// minikube's per-machine record: its presence is what "host exists" means.
+    pub fn config_file(&self) -> PathBuf {
+        self.dir.join("config.json")
+    }
+
+    pub fn exists(&self) -> bool {
+        self.config_file().is_file()
+    }
+
+    /// The machine's init, if it runs.
+    pub fn running(&self) -> Option<Identity> {
+        let text = std::fs::read(self.init_file()).ok()?;
+        let identity: Identity = serde_json::from_slice(&text).ok()?;
+        process::is_alive(&identity).then_some(identity)
+    }
+
+    pub fn record_init(&self, identity: &Identity) -> Result<()> {
+        let temporary = self.dir.join("init.json.new");
+        fs_err::write(&temporary, serde_json::to_vec(identity)?)?;
+        fs_err::rename(&temporary, self.init_file()).context("record the machine's init")
+    }
+
+    pub fn forget_init(&self) -> Result<()> {
+        match fs_err::remove_file(self.init_file()) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Handed to `native-launch`: all it needs, because it starts with nothing.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Launch {
+    pub machine: String,
+    pub dir: PathBuf,
+    pub image_rootfs: PathBuf,
+    pub agent: PathBuf,
+    pub cgroup: super::cgroup::Cgroup,
+}

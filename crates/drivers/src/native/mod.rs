@@ -1,0 +1,66 @@
+//! Machines made of Linux namespaces, a cgroup and an overlay root: no daemon, nothing installed.
+//!
+//! All that a running machine holds (mounts, its end of the cable, processes) belongs to its
+//! namespaces and goes with its init. What is left on the host is a directory, a cgroup, the
+//! profile's bridge and its nft table.
+
+mod cgroup;
+mod console;
+mod driver;
+mod enter;
+mod guard;
+mod host;
+mod launch;
+mod machine;
+mod mounts;
+mod network;
+mod preflight;
+mod process;
+mod pty;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use model::Home;
+
+/// Programs of ours that must start single-threaded, because namespaces belong to threads.
+pub const LAUNCH: &str = "native-launch";
+pub const ENTER: &str = "native-enter";
+
+/// Runs `native-launch` or `native-enter` when the command was called as such.
+pub fn entry(command: &str, args: &[OsString]) -> Option<ExitCode> {
+    match command {
+        LAUNCH => Some(launch::main(args)),
+        ENTER => Some(enter::main(args)),
+        _ => None,
+    }
+}
+
+pub struct Native {
+    home: Home,
+}
+
+impl Native {
+    pub fn new(home: Home) -> Native {
+        Native { home }
+    }
+}
+
+/// The networks that are in use on this host, so that a new profile can keep clear of them.
+pub async fn networks_in_use() -> anyhow::Result<Vec<ipnet::Ipv4Net>> {
+    network::in_use().await
+}
+
+/// Directory shared with a machine: the agent's socket is in it.
+pub fn shared_dir(home: &Home, machine: &str) -> std::path::PathBuf {
+    machine::Paths::new(home, machine).shared()
+}
+
+/// Where a machine's /var lies on the host.
+pub fn var_dir(home: &Home, machine: &str) -> std::path::PathBuf {
+    machine::Paths::new(home, machine).var()
+}
+
+pub async fn network_is_up(profile: &str) -> anyhow::Result<bool> {
+    network::is_up(profile).await
+}

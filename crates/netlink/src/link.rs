@@ -1,0 +1,129 @@
+use std::net::Ipv4Addr;
+
+use anyhow::{Context, Result};
+use futures::TryStreamExt;
+use ipnet::Ipv4Net;
+use rtnetlink::packet_route::AddressFamily;
+use rtnetlink::packet_route::address::AddressAttribute;
+use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute, LinkMessage};
+use rtnetlink::{LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth};
+
+use crate::{EEXIST, ENODEV, Netlink, errno};
+
+/// A network interface, as far as we care.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    pub index: u32,
+    pub name: String,
+}
+
+/// A cable between a bridge here and a namespace elsewhere.
+pub struct Veth<'a> {
+    pub host_name: &'a str,
+    pub bridge: u32,
+    /// The end in the node: name, MAC address, and a process of the namespace it goes to.
+    pub peer_name: &'a str,
+    pub peer_mac: [u8; 6],
+    pub peer_pid: u32,
+    pub mtu: u32,
+}
+
+impl Netlink {
+    pub async fn links(&self) -> Result<Vec<Link>> {
+        let found: Vec<LinkMessage> =
+            self.handle.link().get().execute().try_collect().await.context("list network links")?;
+        Ok(found.into_iter().filter_map(named).collect())
+    }
+
+    pub async fn link(&self, name: &str) -> Result<Option<Link>> {
+        let mut found = self.handle.link().get().match_name(name).execute();
+        match found.try_next().await {
+            Ok(message) => Ok(message.and_then(named)),
+            Err(e) if errno(&e) == Some(ENODEV) => Ok(None),
+            Err(e) => Err(e).with_context(|| format!("look up link {name}")),
+        }
+    }
+
+    /// Makes the bridge if it is not there, and switches it on.
+    pub async fn bridge(&self, name: &str) -> Result<Link> {
+        let made = self.handle.link().add(LinkBridge::new(name).build()).execute().await;
+        if let Err(e) = made
+            && errno(&e) != Some(EEXIST)
+        {
+            return Err(e).with_context(|| format!("make bridge {name}"));
+        }
+        let link = self.link(name).await?.with_context(|| format!("bridge {name} vanished"))?;
+        self.up(link.index).await?;
+        Ok(link)
+    }
+
+    /// Both ends in one request, so that a crash never leaves half a cable.
+    pub async fn veth(&self, veth: &Veth<'_>) -> Result<()> {
+        let peer = LinkMessageBuilder::<LinkUnspec>::new()
+            .name(veth.peer_name.to_owned())
+            .address(veth.peer_mac.to_vec())
+            .mtu(veth.mtu)
+            .setns_by_pid(veth.peer_pid)
+            .build();
+        let message = LinkVeth::new(veth.host_name, veth.peer_name)
+            .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
+            .mtu(veth.mtu)
+            .controller(veth.bridge)
+            .up()
+            .build();
+        self.handle
+            .link()
+            .add(message)
+            .execute()
+            .await
+            .with_context(|| format!("make link {} to process {}", veth.host_name, veth.peer_pid))
+    }
+
+    pub async fn up(&self, index: u32) -> Result<()> {
+        let message = LinkMessageBuilder::<LinkUnspec>::new().index(index).up().build();
+        self.handle.link().set(message).execute().await.with_context(|| format!("switch link {index} on"))
+    }
+
+    /// Removes the link; one that is not there is removed already.
+    pub async fn remove_link(&self, name: &str) -> Result<()> {
+        let Some(link) = self.link(name).await? else { return Ok(()) };
+        match self.handle.link().del(link.index).execute().await {
+            Err(e) if errno(&e) != Some(ENODEV) => Err(e).with_context(|| format!("remove link {name}")),
+            _ => Ok(()),
+        }
+    }
+
+    pub async fn add_address(&self, index: u32, address: Ipv4Net) -> Result<()> {
+        let request = self.handle.address().add(index, address.addr().into(), address.prefix_len());
+        match request.execute().await {
+            Err(e) if errno(&e) != Some(EEXIST) => {
+                Err(e).with_context(|| format!("add address {address} to link {index}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// All IPv4 addresses with their prefix, and the index of the link that has them.
+    pub async fn addresses(&self) -> Result<Vec<(u32, Ipv4Net)>> {
+        let found: Vec<_> =
+            self.handle.address().get().execute().try_collect().await.context("list addresses")?;
+        let ipv4 = found.into_iter().filter(|m| m.header.family == AddressFamily::Inet);
+        Ok(ipv4
+            .filter_map(|m| {
+                let ip: Ipv4Addr = m.attributes.iter().find_map(|a| match a {
+                    AddressAttribute::Local(std::net::IpAddr::V4(ip)) => Some(*ip),
+                    _ => None,
+                })?;
+                Some((m.header.index, Ipv4Net::new(ip, m.header.prefix_len).ok()?))
+            })
+            .collect())
+    }
+}
+
+fn named(message: LinkMessage) -> Option<Link> {
+    let name = message.attributes.iter().find_map(|a| match a {
+        LinkAttribute::IfName(name) => Some(name.clone()),
+        _ => None,
+    })?;
+    Some(Link { index: message.header.index, name })
+}

@@ -1,0 +1,66 @@
+use std::net::Ipv4Addr;
+
+use anyhow::{Context, Result};
+use futures::TryStreamExt;
+use ipnet::Ipv4Net;
+use rtnetlink::RouteMessageBuilder;
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
+
+use crate::{EEXIST, ESRCH, Netlink, errno};
+
+/// Weaker than any route somebody else may add for the same network.
+const LAST_RESORT: u32 = u32::MAX - 1;
+
+impl Netlink {
+    pub async fn default_route(&self, index: u32, gateway: Ipv4Addr) -> Result<()> {
+        let route = RouteMessageBuilder::<Ipv4Addr>::new().gateway(gateway).output_interface(index).build();
+        self.add(route).await.with_context(|| format!("add the default route by {gateway}"))
+    }
+
+    /// Whatever no better route takes is refused here instead of going out by the default route.
+    pub async fn add_unreachable(&self, net: Ipv4Net) -> Result<()> {
+        self.add(unreachable(net)).await.with_context(|| format!("make {net} unreachable"))
+    }
+
+    pub async fn remove_unreachable(&self, net: Ipv4Net) -> Result<()> {
+        match self.handle.route().del(unreachable(net)).execute().await {
+            Err(e) if errno(&e) != Some(ESRCH) => {
+                Err(e).with_context(|| format!("remove the unreachable route of {net}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Every IPv4 network that has a route other than the default one.
+    pub async fn routed(&self) -> Result<Vec<(Ipv4Net, bool)>> {
+        let all = RouteMessageBuilder::<Ipv4Addr>::new().build();
+        let found: Vec<RouteMessage> =
+            self.handle.route().get(all).execute().try_collect().await.context("list routes")?;
+        Ok(found
+            .iter()
+            .filter_map(|m| {
+                let to = m.attributes.iter().find_map(|a| match a {
+                    RouteAttribute::Destination(RouteAddress::Inet(ip)) => Some(*ip),
+                    _ => None,
+                })?;
+                let net = Ipv4Net::new(to, m.header.destination_prefix_length).ok()?;
+                Some((net, m.header.kind == RouteType::Unreachable))
+            })
+            .collect())
+    }
+
+    async fn add(&self, route: RouteMessage) -> Result<()> {
+        match self.handle.route().add(route).execute().await {
+            Err(e) if errno(&e) != Some(EEXIST) => Err(e.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn unreachable(net: Ipv4Net) -> RouteMessage {
+    RouteMessageBuilder::<Ipv4Addr>::new()
+        .destination_prefix(net.network(), net.prefix_len())
+        .kind(RouteType::Unreachable)
+        .priority(LAST_RESORT)
+        .build()
+}

@@ -1,0 +1,67 @@
+//! What is there, as far as a plan depends on it.
+
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    pub image: Image,
+    /// Certificates of the profile exist and are good for a while.
+    pub certificates: bool,
+    /// The profile's network and its guards are in place.
+    pub network: bool,
+    /// By machine name: every machine of the profile, also ones that are not wanted any more.
+    pub nodes: BTreeMap<String, ObservedNode>,
+    /// The cluster as a whole is set up: kubeadm's records and all addons.
+    pub configured: bool,
+    /// All that `--wait` asks for beyond the nodes is true.
+    pub system_ready: bool,
+    pub kubeconfig: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Image {
+    Present,
+    Absent,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObservedNode {
+    pub machine: MachineState,
+    /// Its agent has its network and its kubelet runs.
+    pub up: bool,
+    /// The API server of this node (control planes).
+    pub api: Api,
+    /// Controller manager and scheduler are told to run (control planes).
+    pub controllers: bool,
+    /// The Node object has our labels and its pod range.
+    pub adopted: bool,
+    pub ready: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MachineState {
+    Absent,
+    Stopped,
+    Running,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    Down,
+    /// Answers the administrator, but not yet everybody.
+    Serving,
+    Ready,
+}
+
+impl ObservedNode {
+    pub fn absent() -> ObservedNode {
+        ObservedNode {
+            machine: MachineState::Absent,
+            up: false,
+            api: Api::Down,
+            controllers: false,
+            adopted: false,
+            ready: false,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Taking a cluster down, for a while or for good.
+
+use model::Cluster;
+
+use crate::observed::{MachineState, Observed};
+use crate::step::{Plan, Step};
+
+/// Keeps all state. The network goes last: what powers off may still have something to say.
+pub fn stop(_desired: &Cluster, observed: &Observed) -> Plan {
+    let running = observed.nodes.iter().filter(|(_, n)| n.machine == MachineState::Running);
+    Plan::default().phase("power off", running.map(|(m, _)| Step::PowerOff(m.clone())).collect()).phase(
+        "host",
+        [
+            observed.network.then_some(Step::NetworkDown),
+            // Asked for also where it is not ours any more: removing nothing costs nothing.
+            Some(Step::RemoveKubeconfig),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
+    )
+}
+
+/// Removes every machine of the profile, also ones that are not in its configuration.
+pub fn delete(observed: &Observed) -> Plan {
+    Plan::default()
+        .phase("machines", observed.nodes.keys().map(|m| Step::RemoveMachine(m.clone())).collect())
+        .phase("host", vec![Step::ForgetNetwork, Step::RemoveKubeconfig])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::{World, cluster};
+
+    #[test]
+    fn stop_powers_off_what_runs() {
+        let cluster = cluster(2);
+        let mut world = World::empty();
+        world.run(&crate::start(&cluster, &world.observe()), usize::MAX);
+        let plan = stop(&cluster, &world.observe());
+        assert_eq!(
+            plan.to_string(),
+            " 1. power off: power off (minikube); power off (minikube-m02)\n \
+             2. host: take the network down; remove the kubectl context"
+        );
+        world.run(&plan, usize::MAX);
+        assert!(world.observe().nodes.values().all(|n| n.machine == MachineState::Stopped));
+    }
+
+    #[test]
+    fn delete_leaves_nothing() {
+        let cluster = cluster(2);
+        let mut world = World::empty();
+        world.run(&crate::start(&cluster, &world.observe()), 9);
+        world.run(&delete(&world.observe()), usize::MAX);
+        let left = world.observe();
+        assert!(left.nodes.is_empty() && !left.network && !left.kubeconfig);
+    }
+}

@@ -1,0 +1,171 @@
+//! A small world for tests of the planner: steps change it, crashes leave it half-way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::cluster::{Network, Wait, WaitFor};
+use model::{Cluster, DriverKind, Node, address, names};
+
+use crate::observed::{Api, Image, MachineState, Observed, ObservedNode};
+use crate::step::{Plan, Step};
+
+pub struct World {
+    seen: Observed,
+    /// Leases left by controllers of an earlier boot.
+    stale_leases: bool,
+    applied: BTreeSet<&'static str>,
+}
+
+/// `count` nodes, the first a control plane.
+pub fn cluster(count: usize) -> Cluster {
+    let subnet = "192.168.49.0/24".parse().unwrap();
+    let node = |number: u32| Node {
+        name: names::node(number),
+        ip: address::node_ip(subnet, number).unwrap(),
+        control_plane: number == 1,
+        worker: true,
+        kubernetes_version: "v1.37.1".into(),
+        cpus: None,
+        memory_mib: None,
+    };
+    Cluster {
+        name: "minikube".into(),
+        driver: DriverKind::Native,
+        kubernetes_version: "v1.37.1".into(),
+        cpus: 2,
+        memory_mib: 3072,
+        disk_mib: 20000,
+        network: Network {
+            subnet,
+            pod_cidr: "10.244.0.0/16".parse().unwrap(),
+            service_cidr: "10.96.0.0/12".parse().unwrap(),
+            dns_domain: "cluster.local".into(),
+        },
+        api_port: 8443,
+        nodes: (1..=u32::try_from(count).unwrap()).map(node).collect(),
+        api_names: vec![],
+        api_ips: vec![],
+        cert_expiration_hours: 26280,
+        addons: BTreeMap::new(),
+        namespace: "default".into(),
+        keep_context: false,
+        embed_certs: false,
+        wait: Wait { components: vec![WaitFor::SystemPods] },
+    }
+}
+
+impl World {
+    pub fn empty() -> World {
+        World {
+            seen: Observed {
+                image: Image::Absent,
+                certificates: false,
+                network: false,
+                nodes: BTreeMap::new(),
+                configured: false,
+                system_ready: false,
+                kubeconfig: false,
+            },
+            stale_leases: false,
+            applied: BTreeSet::new(),
+        }
+    }
+
+    pub fn observe(&self) -> Observed {
+        self.seen.clone()
+    }
+
+    /// Runs the plan, but only the first `limit` steps of it.
+    pub fn run(&mut self, plan: &Plan, limit: usize) {
+        let steps: Vec<Step> = plan.steps().take(limit).cloned().collect();
+        for step in &steps {
+            self.step(step);
+        }
+    }
+
+    pub fn power_loss(&mut self) {
+        self.seen.network = false;
+        self.seen.system_ready = false;
+        for node in self.seen.nodes.values_mut() {
+            self.stale_leases |= node.controllers;
+            node.machine = MachineState::Stopped;
+            (node.up, node.ready, node.api) = (false, false, Api::Down);
+        }
+    }
+
+    fn node(&mut self, machine: &str) -> &mut ObservedNode {
+        self.seen.nodes.get_mut(machine).expect("a step about a machine that is not there")
+    }
+
+    fn api_up(&self) -> bool {
+        self.seen.nodes.values().any(|n| n.api == Api::Ready)
+    }
+
+    /// Every step insists on what it needs: a plan in the wrong order panics here.
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::BuildImage => self.seen.image = Image::Present,
+            Step::Certificates => self.seen.certificates = true,
+            Step::NetworkUp => {
+                assert_eq!(self.seen.image, Image::Present);
+                self.seen.network = true;
+            }
+            Step::CreateMachine(m) => {
+                assert!(self.seen.certificates && self.seen.image == Image::Present);
+                let made = ObservedNode { machine: MachineState::Stopped, ..ObservedNode::absent() };
+                assert!(self.seen.nodes.insert(m.clone(), made).is_none(), "created twice");
+            }
+            Step::BootMachine(m) => {
+                assert!(self.seen.network);
+                let node = self.node(m);
+                (node.machine, node.up, node.api) = (MachineState::Running, true, Api::Serving);
+            }
+            Step::WaitApi(m) => {
+                assert!(self.node(m).up);
+                self.node(m).api = Api::Ready;
+            }
+            Step::ReleaseControllers(m) => {
+                assert!(self.api_up());
+                self.node(m).controllers = true;
+            }
+            Step::ClearLeases => {
+                assert!(self.api_up());
+                self.stale_leases = false;
+            }
+            Step::UploadConfig | Step::Addons => {
+                assert!(self.api_up());
+                self.applied.insert(step.title());
+            }
+            Step::MarkConfigured => {
+                assert_eq!(self.applied.len(), 2);
+                self.seen.configured = true;
+            }
+            Step::AdoptNode(m) => {
+                assert!(self.api_up() && self.seen.nodes[m].up);
+                self.node(m).adopted = true;
+            }
+            Step::WaitNode(m) => {
+                assert!(self.node(m).up && self.node(m).adopted);
+                self.node(m).ready = true;
+            }
+            Step::WaitSystem => {
+                assert!(self.applied.len() == 2 && !self.stale_leases);
+                assert!(self.seen.nodes.values().any(|n| n.controllers));
+                self.seen.system_ready = true;
+            }
+            Step::WriteKubeconfig => self.seen.kubeconfig = true,
+            Step::PowerOff(m) => {
+                let node = self.node(m);
+                (node.machine, node.up, node.ready, node.api) =
+                    (MachineState::Stopped, false, false, Api::Down);
+            }
+            Step::NetworkDown | Step::ForgetNetwork => {
+                assert!(self.seen.nodes.values().all(|n| n.machine != MachineState::Running));
+                self.seen.network = false;
+            }
+            Step::RemoveMachine(m) => {
+                self.seen.nodes.remove(m);
+            }
+            Step::RemoveKubeconfig => self.seen.kubeconfig = false,
+        }
+    }
+}
