@@ -56,6 +56,9 @@ pub fn import(store: &Store, file: &Path, progress: &Progress) -> Result<NodeIma
     if manifest.name.is_empty() || manifest.name.starts_with('.') || manifest.name.contains('/') {
         bail!("it names itself {:?}, which is not a node image's name", manifest.name)
     }
+    if manifest.architecture != crate::build::architecture() {
+        bail!("it is for {} machines, and this is {}", manifest.architecture, crate::build::architecture())
+    }
     if let Some(there) = store.open(&manifest.name)? {
         return Ok(there);
     }
@@ -84,5 +87,69 @@ impl Read for Counted<'_> {
         self.done += read as u64;
         (self.progress)(self.done, self.total);
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::sample;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    fn image_in(store: &Store) -> NodeImage {
+        let dir = store.images_dir().join("v1.37.1-x");
+        let rootfs = dir.join("rootfs");
+        std::fs::create_dir_all(rootfs.join("usr/bin")).unwrap();
+        std::fs::write(rootfs.join("usr/bin/sudo"), "sudo").unwrap();
+        std::fs::set_permissions(rootfs.join("usr/bin/sudo"), PermissionsExt::from_mode(0o4755)).unwrap();
+        std::os::unix::fs::symlink("usr/bin", rootfs.join("bin")).unwrap();
+        let text = serde_json::to_vec(&crate::check::record(&rootfs).unwrap()).unwrap();
+        std::fs::write(dir.join(FILES), &text).unwrap();
+        let manifest = Manifest { files_sha256: crate::hash::bytes(&text), ..sample("v1.37.1-x", "v1.37.1") };
+        manifest.write(&dir).unwrap();
+        store.get("v1.37.1-x").unwrap()
+    }
+
+    #[test]
+    fn an_exported_image_comes_back_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let (here, there) = (Store::new(&dir.path().join("here")), Store::new(&dir.path().join("there")));
+        image_in(&here);
+        let file = dir.path().join("image.tar.zst");
+        here.export("v1.37.1-x", &file, &|_, _| ()).unwrap();
+        let image = there.import(&file, &|_, _| ()).unwrap();
+        assert_eq!(image.name, "v1.37.1-x");
+        image.check().unwrap();
+        image.verify().unwrap();
+        let mode = |path: &str| std::fs::symlink_metadata(image.rootfs().join(path)).unwrap().mode();
+        assert_eq!(mode("usr/bin/sudo") & 0o7777, 0o4755);
+        assert!(image.rootfs().join("bin").is_symlink());
+        // Again: it is there already, and nothing temporary stays.
+        there.import(&file, &|_, _| ()).unwrap();
+        assert_eq!(std::fs::read_dir(there.images_dir()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_damaged_or_foreign_file_is_refused_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (here, there) = (Store::new(&dir.path().join("here")), Store::new(&dir.path().join("there")));
+        let image = image_in(&here);
+        let file = dir.path().join("image.tar.zst");
+        export(&image, &file, &|_, _| ()).unwrap();
+        let whole = std::fs::read(&file).unwrap();
+        // A file changed after it was recorded, a cut-off transfer, and something else altogether.
+        std::fs::write(image.rootfs().join("usr/bin/sudo"), "SUDO").unwrap();
+        let changed = dir.path().join("changed.tar.zst");
+        export(&image, &changed, &|_, _| ()).unwrap();
+        let cut = dir.path().join("cut.tar.zst");
+        std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+        let other = dir.path().join("other");
+        std::fs::write(&other, "hello").unwrap();
+        for bad in [&changed, &cut, &other] {
+            let error = format!("{:#}", there.import(bad, &|_, _| ()).unwrap_err());
+            assert!(error.contains(bad.to_str().unwrap()), "{error}");
+        }
+        assert!(there.list().unwrap().is_empty());
+        assert_eq!(std::fs::read_dir(there.images_dir()).unwrap().count(), 0);
     }
 }

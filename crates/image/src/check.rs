@@ -116,3 +116,84 @@ fn unreadable(error: &io::Error) -> Damage {
         _ => Damage::Unreadable(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::sample;
+
+    /// An image directory with two files and a link, recorded as a build does it.
+    fn image_in(dir: &Path) -> Manifest {
+        std::fs::create_dir_all(dir.join("rootfs/bin")).unwrap();
+        std::fs::write(dir.join("rootfs/bin/a"), "content of a").unwrap();
+        std::fs::write(dir.join("rootfs/b"), "b").unwrap();
+        std::os::unix::fs::symlink("bin/a", dir.join("rootfs/link")).unwrap();
+        let text = serde_json::to_vec(&record(&dir.join("rootfs")).unwrap()).unwrap();
+        std::fs::write(dir.join(FILES), &text).unwrap();
+        Manifest { files_sha256: hash::bytes(&text), ..sample("v1-x", "v1") }
+    }
+
+    fn set_mtime(path: &Path, seconds: u64) {
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap();
+    }
+
+    #[test]
+    fn a_sound_image_passes_and_a_touched_file_is_hashed() {
+        let dir = tempfile::tempdir().unwrap();
+        let manifest = image_in(dir.path());
+        assert!(image(dir.path(), &manifest, Depth::Quick).is_ok());
+        set_mtime(&dir.path().join("rootfs/b"), 1);
+        assert!(image(dir.path(), &manifest, Depth::Quick).is_ok());
+        assert!(image(dir.path(), &manifest, Depth::Full).is_ok());
+    }
+
+    #[test]
+    fn damage_is_found_and_named() {
+        let cases: [(&str, fn(&Path), Damage); 6] = [
+            ("rootfs/bin/a", |p| std::fs::remove_file(p).unwrap(), Damage::Missing),
+            (
+                "rootfs/bin/a",
+                |p| std::fs::write(p, "short").unwrap(),
+                Damage::Size { expected: 12, found: 5 },
+            ),
+            (
+                "rootfs/bin/a",
+                |p| {
+                    std::fs::write(p, "CONTENT OF A").unwrap();
+                    set_mtime(p, 1);
+                },
+                Damage::Checksum,
+            ),
+            ("rootfs/link", |p| std::fs::remove_file(p).unwrap(), Damage::Missing),
+            (
+                "rootfs/link",
+                |p| {
+                    std::fs::remove_file(p).unwrap();
+                    std::fs::write(p, "").unwrap();
+                },
+                Damage::Kind,
+            ),
+            (FILES, |p| std::fs::write(p, "{}").unwrap(), Damage::Checksum),
+        ];
+        for (file, harm, expected) in cases {
+            let dir = tempfile::tempdir().unwrap();
+            let manifest = image_in(dir.path());
+            harm(&dir.path().join(file));
+            let error = image(dir.path(), &manifest, Depth::Quick).unwrap_err();
+            assert_eq!((error.file, error.damage), (dir.path().join(file), expected));
+        }
+    }
+
+    #[test]
+    fn only_the_full_check_sees_a_change_that_hides_its_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("rootfs/b");
+        let manifest = image_in(dir.path());
+        let before = std::fs::metadata(&path).unwrap().mtime() as u64;
+        std::fs::write(&path, "B").unwrap();
+        set_mtime(&path, before);
+        assert!(image(dir.path(), &manifest, Depth::Quick).is_ok());
+        assert_eq!(image(dir.path(), &manifest, Depth::Full).unwrap_err().damage, Damage::Checksum);
+    }
+}

@@ -117,3 +117,72 @@ fn xattrs(from: &Path, to: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAYER: &str = "lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots/1/fs/bin";
+
+    fn var_in(dir: &Path) {
+        std::fs::create_dir_all(dir.join(LAYER)).unwrap();
+        std::fs::create_dir_all(dir.join("tmp")).unwrap();
+        std::fs::set_permissions(dir.join("tmp"), PermissionsExt::from_mode(0o1777)).unwrap();
+        std::fs::write(dir.join(LAYER).join("program"), "x").unwrap();
+        std::fs::write(dir.join("lib/containerd/meta.db"), "x").unwrap();
+        std::fs::set_permissions(dir.join("lib/containerd/meta.db"), PermissionsExt::from_mode(0o600))
+            .unwrap();
+        std::os::unix::fs::symlink("nowhere", dir.join("link")).unwrap();
+    }
+
+    fn inode(path: &Path) -> u64 {
+        std::fs::symlink_metadata(path).unwrap().ino()
+    }
+
+    #[test]
+    fn layers_are_shared_and_everything_else_is_a_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, dest) = (dir.path().join("image"), dir.path().join("node"));
+        var_in(&source);
+        var(&source, &dest).unwrap();
+        let same = |path: &str| inode(&source.join(path)) == inode(&dest.join(path));
+        assert!(same(&format!("{LAYER}/program")));
+        assert!(!same("lib/containerd/meta.db"));
+        assert_eq!(std::fs::read_link(dest.join("link")).unwrap(), Path::new("nowhere"));
+        for path in ["tmp", "lib/containerd/meta.db"] {
+            let stat = |root: &Path| {
+                let metadata = std::fs::symlink_metadata(root.join(path)).unwrap();
+                (metadata.mode(), metadata.uid(), metadata.mtime(), metadata.mtime_nsec())
+            };
+            assert_eq!(stat(&source).0, stat(&dest).0, "{path}");
+            assert_eq!(stat(&source).1, stat(&dest).1, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_copy_shares_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, dest) = (dir.path().join("image"), dir.path().join("copy"));
+        var_in(&source);
+        copy(&source, &dest).unwrap();
+        let program = format!("{LAYER}/program");
+        assert_ne!(inode(&source.join(&program)), inode(&dest.join(&program)));
+    }
+
+    #[test]
+    fn a_name_that_only_begins_like_a_shared_tree_is_not_shared() {
+        assert!(is_shared(Path::new("lib/containerd/io.containerd.content.v1.content/blobs/sha256/1")));
+        assert!(!is_shared(Path::new("lib/containerd/io.containerd.content.v1.content/blobs-2/x")));
+        assert!(!is_shared(Path::new("lib/containerd/io.containerd.snapshotter.v1.overlayfs/metadata.db")));
+    }
+
+    #[test]
+    fn what_cannot_be_copied_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, dest) = (dir.path().join("image"), dir.path().join("node"));
+        var_in(&source);
+        std::fs::create_dir_all(dest.join("link")).unwrap();
+        let error = format!("{:#}", var(&source, &dest).unwrap_err());
+        assert!(error.contains("image/link"), "{error}");
+    }
+}

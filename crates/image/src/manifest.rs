@@ -84,7 +84,7 @@ pub(crate) fn sample(name: &str, kubernetes: &str) -> Manifest {
     Manifest {
         name: name.into(),
         kubernetes: kubernetes.into(),
-        architecture: "amd64".into(),
+        architecture: crate::build::architecture().into(),
         components: BTreeMap::from([("etcd".into(), "v3.7.0".into())]),
         images: vec!["registry.k8s.io/pause:3.10.2".into()],
         notes: vec![],
