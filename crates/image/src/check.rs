@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn damage_is_found_and_named() {
-        let cases: [(&str, fn(&Path), Damage); 6] = [
+        type Case = (&'static str, fn(&Path), Damage);
+        let cases: [Case; 6] = [
             ("rootfs/bin/a", |p| std::fs::remove_file(p).unwrap(), Damage::Missing),
             (
                 "rootfs/bin/a",
