@@ -26,6 +26,7 @@ pub struct Ctx {
 
 impl Ctx {
     pub fn emit(&self, event: Event) {
+        tracing::info!("{}", event.log_line());
         self.recorder.event(&event);
         self.reporter.event(&event);
     }

@@ -1,8 +1,141 @@
 //! manykube: local Kubernetes clusters of many nodes.
 
 mod args;
+mod commands;
 mod core;
 mod ctx;
+mod exit;
+mod host;
+mod kubeconfig;
 mod report;
+mod state;
+mod table;
+mod template;
+mod version;
 
-fn main() {}
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use model::{Fault, Reason};
+use serde_json::Map;
+use tokio_util::sync::CancellationToken;
+
+use args::{Cli, Commands, Globals, Parsed};
+use ctx::Ctx;
+use report::Recorder;
+use state::{audit, log, settings};
+
+const USAGE: u8 = 14;
+
+fn main() -> ExitCode {
+    let mut argv: Vec<OsString> = std::env::args_os().collect();
+    // In a node we are its first process: nothing else may happen before.
+    if argv.get(1).is_some_and(|a| a == "agent") {
+        return agent::main(&argv.split_off(2));
+    }
+    // An error only means that one is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let called =
+        argv.first().map(|a| Path::new(a).file_name().unwrap_or_default().to_owned()).unwrap_or_default();
+    let tool = if called == "minikube" { "minikube" } else { "manykube" };
+    if called == "kubectl" {
+        argv = commands::kubectl::as_kubectl(argv.split_off(1));
+    }
+    ExitCode::from(run(argv, tool))
+}
+
+fn run(argv: Vec<OsString>, tool: &'static str) -> u8 {
+    let words: Vec<String> = argv.iter().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
+    let home = state::home::resolve(tool, &host::env);
+    let settings = match &home {
+        Ok(home) => settings::load(home),
+        Err(_) => Ok(Map::new()),
+    };
+    let empty = Map::new();
+    let cli = match args::parse(argv, tool, &host::env, settings.as_ref().unwrap_or(&empty)) {
+        Parsed::Cli(cli) => *cli,
+        Parsed::Help(text) => {
+            print!("{text}");
+            return 0;
+        }
+        Parsed::Wrong(line) => {
+            eprintln!("Error: {line}");
+            return USAGE;
+        }
+    };
+    let Cli { globals, command: Some(command) } = cli else {
+        print!("{}", args::definition(tool).render_help());
+        return 0;
+    };
+    let ctx = Ctx {
+        home: home.clone().unwrap_or_else(|_| model::Home::new("", None)),
+        profile: globals.profile.clone().unwrap_or_else(|| args::DEFAULT_PROFILE.to_owned()),
+        tool,
+        cancel: CancellationToken::new(),
+        reporter: report::reporter(command.output()),
+        recorder: Recorder::default(),
+    };
+    let ready = home.map(drop).and_then(|()| prepare(&ctx, &globals, &command, settings.map(drop)));
+    if let Err(fault) = ready {
+        return exit::report(&ctx, fault);
+    }
+    log::init(&globals, name(&words), &words, &ctx.home);
+    let entry = audit_entry(&ctx, &globals, &command, &words);
+    let code = match commands::run(&ctx, &command) {
+        Ok(code) => code,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            exit::report(&ctx, exit::fault(&error, commands::default_reason(&command)))
+        }
+    };
+    if let Some(entry) = entry {
+        entry.append(&ctx.home, version::VERSION);
+    }
+    code
+}
+
+/// What must be right before any command runs; those that only print need none of it.
+fn prepare(
+    ctx: &Ctx,
+    globals: &Globals,
+    command: &Commands,
+    settings: Result<(), Fault>,
+) -> Result<(), Fault> {
+    if matches!(command, Commands::Version(_) | Commands::Completion(_) | Commands::Options) {
+        return Ok(());
+    }
+    settings?;
+    commands::profile::check_name(&ctx.profile)?;
+    if globals.user.as_ref().is_some_and(|u| u.chars().count() > 60) {
+        return Err(Fault::new(Reason::Usage, "User name must be 60 chars or less."));
+    }
+    state::home::create(&ctx.home)
+}
+
+/// The sub-command's name in the words of the command line.
+fn name(words: &[String]) -> &str {
+    let known = args::definition("manykube");
+    words.iter().find(|w| known.find_subcommand(w).is_some()).map_or("", String::as_str)
+}
+
+fn audit_entry(ctx: &Ctx, globals: &Globals, command: &Commands, words: &[String]) -> Option<audit::Entry> {
+    let silent = match command {
+        Commands::Status(_) | Commands::Version(_) | Commands::Logs(_) | Commands::Profile(_) => true,
+        Commands::Completion(_) | Commands::Options => true,
+        Commands::Delete(args) => args.purge,
+        _ => globals.skip_audit,
+    };
+    if silent {
+        return None;
+    }
+    let command = name(words).to_owned();
+    let args: Vec<&str> = words.iter().filter(|w| **w != command).map(String::as_str).collect();
+    Some(audit::Entry {
+        args: args.join(" "),
+        profile: ctx.profile.clone(),
+        user: globals.user.clone().unwrap_or_else(log::whoami),
+        start: jiff::Zoned::now(),
+        command,
+    })
+}

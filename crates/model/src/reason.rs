@@ -26,6 +26,7 @@ reasons! {
     Interrupted = "MK_INTERRUPTED", 130;
     ReservedProfile = "MK_RESERVED_PROFILE", 11;
     Unimplemented = "MK_UNIMPLEMENTED", 16;
+    Internal = "MK_INTERNAL", 10;
     K8sClient = "MK_K8S_CLIENT", 109;
     InsufficientCores = "RSRC_INSUFFICIENT_CORES", 29;
     InsufficientReqMemory = "RSRC_INSUFFICIENT_REQ_MEMORY", 23;

@@ -264,6 +264,7 @@ pub fn cluster_word(nodes: &[NodeStatus], ha: bool, history: Option<&History>) -
         return word;
     };
     let mut transient = None;
+    let mut failed = None;
     let mut started = false;
     for entry in &history.entries {
         match entry {
@@ -284,7 +285,10 @@ pub fn cluster_word(nodes: &[NodeStatus], ha: bool, history: Option<&History>) -
                 }
             }
             HistoryEntry::Error { exit_code: Some(26), .. } => transient = Some(Code::INSUFFICIENT_STORAGE),
-            HistoryEntry::Error { exit_code: Some(code), .. } => transient = Some(Code(*code)),
+            HistoryEntry::Error { exit_code: Some(code), .. } => {
+                transient = Some(Code(*code));
+                failed = Some(Code(*code));
+            }
             HistoryEntry::Error { exit_code: None, .. } => {}
         }
     }
@@ -300,7 +304,8 @@ pub fn cluster_word(nodes: &[NodeStatus], ha: bool, history: Option<&History>) -
             _ => Code::HAPPY,
         };
     }
-    word.name = word.code.name().to_owned();
+    // The code of a command that failed is its exit code, which has no word of its own.
+    word.name = if failed == Some(word.code) { "Error" } else { word.code.name() }.to_owned();
     word
 }
 

@@ -129,6 +129,9 @@ fn what_is_under_way_counts_for_ten_minutes() {
     h.age_seconds = 5;
     h.entries.push(HistoryEntry::Error { exit_code: Some(26), message: "full".into() });
     assert_eq!(cluster_word(&s, false, Some(&h)).code, Code::INSUFFICIENT_STORAGE);
+    h.entries.push(HistoryEntry::Error { exit_code: Some(80), message: "broken".into() });
+    let word = cluster_word(&s, false, Some(&h));
+    assert_eq!((word.code.0, &*word.name), (80, "Error"));
     h.entries = vec![step("Deleting")];
     assert_eq!(cluster_word(&s, false, Some(&h)).name, "");
 }

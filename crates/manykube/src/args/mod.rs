@@ -1,3 +1,113 @@
-//! The command line.
+//! The command line: minikube's, read as minikube reads it.
+
+pub mod globals;
+pub mod grammar;
+pub mod inert;
+pub mod layers;
+pub mod values;
+
+use std::ffi::OsString;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use serde_json::{Map, Value};
+
+use crate::commands;
+use crate::report::Output;
+pub use globals::Globals;
 
 pub const DEFAULT_PROFILE: &str = "minikube";
+
+/// Local Kubernetes clusters of many nodes
+#[derive(Parser)]
+#[command(name = "manykube", about, disable_version_flag = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub globals: Globals,
+    #[command(subcommand)]
+    pub command: Option<Commands>,
+}
+
+#[derive(Subcommand)]
+pub enum Commands {
+    /// Start a cluster: make it, or bring it to what is asked for
+    Start(Box<commands::start::Args>),
+    /// Stop a cluster; its state stays
+    Stop(commands::stop::Args),
+    /// Delete a cluster and all that belongs to it
+    Delete(commands::delete::Args),
+    /// Show the state of a cluster
+    Status(commands::status::Args),
+    /// Show or change the active profile
+    Profile(commands::profile::Args),
+    /// Nodes of a cluster
+    Node(commands::node::Args),
+    /// Print the address of a node
+    Ip(commands::ip::Args),
+    /// Open a shell in a node, or run a command there
+    Ssh(commands::ssh::Args),
+    /// Run the kubectl that fits the cluster
+    Kubectl(commands::kubectl::Args),
+    /// Show the logs of a cluster
+    Logs(commands::logs::Args),
+    /// Make kubectl point to the cluster
+    UpdateContext(commands::update_context::Args),
+    /// Images that nodes are made from
+    NodeImage(commands::node_image::Args),
+    /// Settings that outlive a command
+    Config(commands::config::Args),
+    /// Print the version
+    Version(commands::version::Args),
+    /// Print a script that completes command lines
+    Completion(commands::completion::Args),
+    /// List the flags that every command takes
+    Options,
+}
+
+impl Commands {
+    /// How progress is to be reported.
+    pub fn output(&self) -> Output {
+        match self {
+            Commands::Start(a) => a.output,
+            Commands::Stop(a) => a.output,
+            Commands::Delete(a) => a.output,
+            _ => Output::Text,
+        }
+    }
+}
+
+/// How parsing ended.
+pub enum Parsed {
+    Cli(Box<Cli>),
+    /// Help was asked for: this is it.
+    Help(String),
+    /// One line for standard error.
+    Wrong(String),
+}
+
+/// clap's definition with pflag's rules.
+pub fn definition(tool: &'static str) -> clap::Command {
+    grammar::pflag(Cli::command()).name(tool).bin_name(tool)
+}
+
+/// Reads a command line; what it does not say is looked up in the environment and in `config`.
+pub fn parse(
+    argv: Vec<OsString>,
+    tool: &'static str,
+    env: &dyn Fn(&str) -> Option<String>,
+    config: &Map<String, Value>,
+) -> Parsed {
+    let root = definition(tool);
+    let first = root.clone().try_get_matches_from(&argv);
+    let cli = first.and_then(|matches| match layers::extra_args(&root, &matches, env, config) {
+        extra if extra.is_empty() => Cli::from_arg_matches(&matches),
+        extra => root
+            .clone()
+            .try_get_matches_from(layers::with_extra(argv, extra))
+            .and_then(|m| Cli::from_arg_matches(&m)),
+    });
+    match cli {
+        Ok(cli) => Parsed::Cli(Box::new(cli)),
+        Err(e) if !e.use_stderr() => Parsed::Help(e.render().to_string()),
+        Err(e) => Parsed::Wrong(grammar::error_line(&e, tool)),
+    }
+}

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::elapsed;
+use super::plain::at_node;
 use super::steps::Step;
 use super::style::Style;
 
@@ -64,5 +66,27 @@ impl Event {
 
     pub fn info(style: Style, message: impl Into<String>) -> Event {
         Event::Info { style, message: message.into() }
+    }
+
+    /// For the log, which keeps all of them.
+    pub fn log_line(&self) -> String {
+        let time = |t: &Duration| elapsed::human(*t);
+        match self {
+            Event::Step { step, message, .. } => format!("step {} ({}): {message}", step.number, step.name),
+            Event::Info { message, .. } => format!("info: {message}"),
+            Event::Warning(message) => format!("warning: {message}"),
+            Event::Fatal { id, code, message, .. } => format!("exiting with {code} due to {id}: {message}"),
+            Event::PhaseStarted { phase, .. } => format!("phase {phase}: started"),
+            Event::PhaseFinished { phase, elapsed } => format!("phase {phase}: done, {}", time(elapsed)),
+            Event::StepStarted { phase, step, node } => {
+                format!("phase {phase}: {}{step}: started", at_node(node))
+            }
+            Event::StepFinished { phase, step, node, elapsed } => {
+                format!("phase {phase}: {}{step}: done, {}", at_node(node), time(elapsed))
+            }
+            Event::StepFailed { phase, step, node, elapsed, message } => {
+                format!("phase {phase}: {}{step}: failed after {}: {message}", at_node(node), time(elapsed))
+            }
+        }
     }
 }

@@ -39,7 +39,10 @@ impl Lines {
                     stderr += &self.line(Style::Tip, &format!("Suggestion: {advice}"));
                 }
             }
-            Event::PhaseStarted { phase, .. } => stdout = self.line(Style::Normal, &format!("{phase} ...")),
+            Event::PhaseStarted { phase, step } => {
+                let style = step.map_or(Style::Normal, Style::of_step);
+                stdout = self.line(style, &format!("{phase} ..."));
+            }
             Event::PhaseFinished { .. } | Event::StepStarted { .. } => {}
             Event::StepFinished { step, node, elapsed: time, .. } => {
                 let at = at_node(node);

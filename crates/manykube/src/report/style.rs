@@ -2,6 +2,8 @@
 
 use std::io::IsTerminal;
 
+use super::steps::{Step, start};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     Happy,
@@ -29,6 +31,19 @@ pub enum Style {
 }
 
 impl Style {
+    pub fn of_step(step: Step) -> Style {
+        match step {
+            start::CREATING_CONTAINER | start::CREATING_VM | start::STARTING_NODE => Style::Starting,
+            start::PULLING_BASE_IMAGE | start::DOWNLOADING_ARTIFACTS => Style::Waiting,
+            start::PREPARING_KUBERNETES | start::BOOTING_CONTROL_PLANE => Style::Kubernetes,
+            start::GENERATING_CERTS | start::CONFIGURING_RBAC => Style::Certs,
+            start::CONFIGURING_CNI => Style::Network,
+            start::VERIFYING_KUBERNETES => Style::Verifying,
+            start::ENABLING_ADDONS => Style::Addons,
+            _ => Style::Normal,
+        }
+    }
+
     pub fn emoji(self) -> &'static str {
         match self {
             Style::Happy => "😄  ",

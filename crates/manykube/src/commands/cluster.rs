@@ -1,0 +1,135 @@
+//! What several commands need of a cluster.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use model::status::{Host, NodeStatus, NodeStatusInput};
+use model::{Cluster, Fault, Node, Reason};
+
+use crate::ctx::Ctx;
+use crate::kubeconfig::{self, Credentials, Entry, document};
+use crate::state::profile;
+use crate::version::VERSION;
+use crate::{core, host};
+
+pub fn load(ctx: &Ctx) -> Result<Cluster, Fault> {
+    Ok(profile::require(&ctx.home, &ctx.profile)?.cluster)
+}
+
+/// The node of that name; the primary when none is named.
+pub fn node<'a>(cluster: &'a Cluster, asked: Option<&str>) -> Result<&'a Node, Fault> {
+    let (found, what) = match asked {
+        Some(name) => (cluster.find_node(name), format!("node {name:?}")),
+        None => (cluster.primary(), "a control plane".to_owned()),
+    };
+    found.ok_or_else(|| {
+        let names: Vec<String> = cluster.nodes.iter().map(|n| cluster.machine(n)).collect();
+        Fault::new(Reason::NodeRetrieve, format!("The cluster {:?} has no {what}", cluster.name))
+            .advice(format!("Its nodes are: {}", names.join(", ")))
+    })
+}
+
+/// Refuses when no control plane's machine runs.
+pub async fn require_running(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatusInput>> {
+    let seen = core::observe(ctx, cluster).await?;
+    let planes = || cluster.nodes.iter().zip(&seen).filter(|(n, _)| n.control_plane);
+    if !planes().any(|(_, s)| s.host == Host::Running) {
+        let word = planes().next().map_or("Nonexistent", |(_, s)| s.host.as_str());
+        return Err(not_running(&cluster.name, word).into());
+    }
+    Ok(seen)
+}
+
+pub fn not_running(machine: &str, word: &str) -> Fault {
+    Fault::new(
+        Reason::HostNotRunning,
+        format!("The control-plane node {machine} host is not running: state={word}"),
+    )
+}
+
+pub async fn statuses(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatus>> {
+    let seen = core::observe(ctx, cluster).await?;
+    // A kubeconfig that cannot be read does not point to us.
+    let doc = kubeconfig::read(&kubeconfig_path()).unwrap_or_default();
+    let state = document::state(&doc, &cluster.name, &core::server(cluster));
+    Ok(cluster.nodes.iter().zip(&seen).map(|(n, s)| NodeStatus::of(cluster, n, s, state)).collect())
+}
+
+pub fn kubeconfig_path() -> PathBuf {
+    kubeconfig::path(&host::env)
+}
+
+fn update_failed(e: anyhow::Error) -> Fault {
+    Fault::new(Reason::KubeconfigUpdate, format!("Failed to update kubeconfig: {e:#}"))
+        .advice("Mend the file, or name another one in KUBECONFIG")
+}
+
+/// Points kubectl to the cluster; whether anything but the time stamp changed.
+pub fn write_kubeconfig(ctx: &Ctx, cluster: &Cluster, current: bool) -> Result<bool, Fault> {
+    let entry = entry(ctx, cluster).map_err(update_failed)?;
+    let mut repaired = false;
+    kubeconfig::edit(&kubeconfig_path(), |doc| {
+        let before = document::state(doc, &cluster.name, &entry.server);
+        let was_current = document::current_context(doc) == cluster.name;
+        repaired = before == model::status::Kubeconfig::Misconfigured || (current && !was_current);
+        document::set(doc, &entry, current);
+        true
+    })
+    .map_err(update_failed)?;
+    Ok(repaired)
+}
+
+fn entry(ctx: &Ctx, cluster: &Cluster) -> Result<Entry> {
+    let dir = ctx.home.profile(&cluster.name);
+    let files = [ctx.home.root().join("ca.crt"), dir.join("client.crt"), dir.join("client.key")];
+    let credentials = if cluster.embed_certs {
+        let [ca, cert, key] = files.map(|f| fs_err::read(f).map(|data| base64(&data)));
+        Credentials::Embedded { ca: ca?, cert: cert?, key: key? }
+    } else {
+        let [ca, cert, key] = files.map(|f| f.display().to_string());
+        Credentials::Files { ca, cert, key }
+    };
+    Ok(Entry {
+        name: cluster.name.clone(),
+        server: core::server(cluster),
+        namespace: cluster.namespace.clone(),
+        credentials,
+        now: jiff::Zoned::now().strftime("%a, %d %b %Y %H:%M:%S %Z").to_string(),
+        version: VERSION.to_owned(),
+    })
+}
+
+/// Removes what `write_kubeconfig` added. A file that cannot be read is left alone and reported.
+pub fn remove_from_kubeconfig(profile: &str) -> Result<bool, Fault> {
+    let path = kubeconfig_path();
+    if !path.exists() {
+        return Ok(false);
+    }
+    kubeconfig::edit(&path, |doc| document::remove(doc, profile)).map_err(update_failed)
+}
+
+fn base64(data: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(data.len().div_ceil(3) * 4);
+    for chunk in data.chunks(3) {
+        let group = chunk.iter().fold(0u32, |g, b| g << 8 | u32::from(*b)) << (8 * (3 - chunk.len()));
+        for i in 0..4 {
+            let sextet = (group >> (18 - 6 * i)) & 63;
+            out.push(if i <= chunk.len() { char::from(ALPHABET[sextet as usize]) } else { '=' });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_of_rfc_4648() {
+        for (data, want) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+        {
+            assert_eq!(base64(data.as_bytes()), want);
+        }
+    }
+}

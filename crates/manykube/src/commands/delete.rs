@@ -1,0 +1,96 @@
+//! `delete`: nothing of a cluster is left behind, also when its configuration is broken or gone.
+
+use anyhow::{Context as _, Result};
+use model::{Cluster, Fault, Reason};
+
+use super::cluster as common;
+use crate::core;
+use crate::ctx::Ctx;
+use crate::report::{Event, Output, Style, steps};
+use crate::state::lock::ProfileLock;
+use crate::state::{profile, settings};
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Delete all clusters
+    #[arg(long)]
+    pub all: bool,
+    /// Delete the home directory too
+    #[arg(long)]
+    pub purge: bool,
+    /// text, or json: one event per line
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub output: Output,
+}
+
+pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
+    let known: Vec<String> = profile::list(&ctx.home)?.into_iter().map(|(name, _)| name).collect();
+    if args.purge && !args.all && known.len() > 1 {
+        let message = format!("Multiple minikube profiles were found: {}", known.join(", "));
+        return Err(Fault::new(Reason::Usage, message).advice("Use --purge together with --all").into());
+    }
+    let doomed = if args.all { known } else { vec![ctx.profile.clone()] };
+    ctx.run(async {
+        for name in &doomed {
+            delete(ctx, name).await?;
+        }
+        Ok(())
+    })?;
+    settings::set(&ctx.home, "profile", None)?;
+    if args.all {
+        ctx.emit(Event::info(Style::Deleted, "Successfully deleted all profiles"));
+    }
+    if args.purge {
+        purge(ctx)?;
+    }
+    Ok(0)
+}
+
+async fn delete(ctx: &Ctx, name: &str) -> Result<()> {
+    let lock = ProfileLock::acquire(ctx, name).await?;
+    let cluster = match profile::load(&ctx.home, name) {
+        Ok(Some(file)) => Some(file.cluster),
+        Ok(None) => {
+            ctx.warn(format!("\"{name}\" profile does not exist, trying anyways."));
+            None
+        }
+        // What cannot be read can still be deleted.
+        Err(fault) => {
+            ctx.warn(fault.message);
+            None
+        }
+    };
+    let driver = cluster.as_ref().map_or_else(String::new, |c| format!(" in {}", c.driver));
+    let message = format!("Deleting \"{name}\"{driver} ...");
+    ctx.emit(Event::step(steps::delete::DELETING, Style::Deleting, message));
+    remove(ctx, name, cluster.as_ref(), lock).await?;
+    let message = format!("Removed all traces of the \"{name}\" cluster.");
+    ctx.emit(Event::step(steps::delete::DONE, Style::Deleted, message));
+    Ok(())
+}
+
+/// Machines first, the record of them last: a delete that was cut short can be run again.
+pub async fn remove(ctx: &Ctx, name: &str, cluster: Option<&Cluster>, lock: ProfileLock) -> Result<()> {
+    core::delete(ctx, name, cluster).await?;
+    if let Err(fault) = common::remove_from_kubeconfig(name) {
+        ctx.warn(fault.message);
+    }
+    let dir = ctx.home.profile(name);
+    match std::fs::remove_dir_all(&dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            return Err(e).with_context(|| format!("remove {}", dir.display()));
+        }
+        _ => {}
+    }
+    lock.remove();
+    Ok(())
+}
+
+fn purge(ctx: &Ctx) -> Result<()> {
+    let root = ctx.home.root();
+    std::fs::remove_dir_all(root)
+        .map_err(|e| Fault::new(Reason::HostPurge, format!("Unable to remove {}: {e}", root.display())))?;
+    let message = format!("Successfully purged {} directory", root.display());
+    ctx.emit(Event::step(steps::delete::PURGE, Style::Deleted, message));
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! One file per command. Each has its arguments and a `run` that returns the exit code.
+
+mod cluster;
+pub mod completion;
+pub mod config;
+pub mod delete;
+pub mod ip;
+pub mod kubectl;
+pub mod logs;
+pub mod node;
+pub mod node_image;
+mod options;
+pub mod profile;
+mod profile_list;
+pub mod ssh;
+pub mod start;
+pub mod status;
+pub mod stop;
+pub mod update_context;
+pub mod version;
+
+use std::io::Write as _;
+
+use anyhow::Result;
+use model::Reason;
+
+use crate::args::Commands;
+use crate::ctx::Ctx;
+
+pub fn run(ctx: &Ctx, command: &Commands) -> Result<u8> {
+    match command {
+        Commands::Start(args) => start::run(ctx, args),
+        Commands::Stop(args) => stop::run(ctx, args),
+        Commands::Delete(args) => delete::run(ctx, args),
+        Commands::Status(args) => status::run(ctx, args),
+        Commands::Profile(args) => profile::run(ctx, args),
+        Commands::Node(args) => node::run(ctx, args),
+        Commands::Ip(args) => ip::run(ctx, args),
+        Commands::Ssh(args) => ssh::run(ctx, args),
+        Commands::Kubectl(args) => kubectl::run(ctx, args),
+        Commands::Logs(args) => logs::run(ctx, args),
+        Commands::UpdateContext(args) => update_context::run(ctx, args),
+        Commands::NodeImage(args) => node_image::run(ctx, args),
+        Commands::Config(args) => config::run(ctx, args),
+        Commands::Version(args) => version::run(ctx, args),
+        Commands::Completion(args) => completion::run(ctx, args),
+        Commands::Options => options::run(ctx),
+    }
+}
+
+/// The reason of an error that names none itself.
+pub fn default_reason(command: &Commands) -> Reason {
+    match command {
+        Commands::Start(_) => Reason::GuestStart,
+        Commands::Stop(_) => Reason::StopTimeout,
+        Commands::Delete(_) => Reason::GuestDeletion,
+        Commands::Status(_) => Reason::GuestStatus,
+        Commands::NodeImage(_) => Reason::ImageUnusable,
+        Commands::UpdateContext(_) => Reason::KubeconfigUpdate,
+        _ => Reason::Internal,
+    }
+}
+
+/// Output that was asked for, as opposed to messages. A reader that went away is no error.
+fn print(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}

@@ -1,0 +1,89 @@
+//! The flags of `start` that mean something here. What is not given stays `None`: then the existing
+//! profile or the default decides.
+
+use std::time::Duration;
+
+use crate::args::inert::Inert;
+use crate::args::values::go_duration;
+use crate::report::Output;
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// What nodes are made of (native)
+    #[arg(short, long, visible_alias = "vm-driver")]
+    pub driver: Option<String>,
+    /// The Kubernetes version: v1.2.3, 1.2 (newest patch), stable, latest
+    #[arg(long, value_name = "VERSION")]
+    pub kubernetes_version: Option<String>,
+    /// CPUs of each node; "max" for all
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<String>,
+    /// Memory of each node: MiB, or with a unit like 4g; "max" for all
+    #[arg(short, long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// Disk of each node
+    #[arg(long, value_name = "SIZE")]
+    pub disk_size: Option<String>,
+    /// Number of nodes
+    #[arg(short, long, value_name = "N")]
+    pub nodes: Option<u32>,
+    /// Three control planes and a virtual address
+    #[arg(long)]
+    pub ha: bool,
+    /// The /24 that the nodes live in
+    #[arg(long, value_name = "CIDR")]
+    pub subnet: Option<String>,
+    /// Port of the API server
+    #[arg(long, value_name = "PORT")]
+    pub apiserver_port: Option<u16>,
+    /// More names in the API server's certificate
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub apiserver_names: Vec<String>,
+    /// More addresses in the API server's certificate
+    #[arg(long, value_delimiter = ',', value_name = "IPS")]
+    pub apiserver_ips: Vec<String>,
+    /// How long certificates are valid
+    #[arg(long, value_name = "DURATION", value_parser = go_duration)]
+    pub cert_expiration: Option<Duration>,
+    /// The range of service addresses
+    #[arg(long, value_name = "CIDR")]
+    pub service_cluster_ip_range: Option<String>,
+    /// The cluster's DNS domain
+    #[arg(long, value_name = "DOMAIN")]
+    pub dns_domain: Option<String>,
+    /// The container runtime (containerd)
+    #[arg(short, long, value_name = "NAME")]
+    pub container_runtime: Option<String>,
+    /// The pod network (auto)
+    #[arg(long, value_name = "NAME")]
+    pub cni: Option<String>,
+    /// Put certificates into the kubeconfig instead of paths to them
+    #[arg(long)]
+    pub embed_certs: bool,
+    /// Leave kubectl's current context as it is
+    #[arg(long)]
+    pub keep_context: bool,
+    /// The namespace of the kubectl context
+    #[arg(long)]
+    pub namespace: Option<String>,
+    /// What to wait for: all, none, or a list of apiserver, system_pods, default_sa, apps_running, node_ready, kubelet, extra
+    #[arg(long, value_delimiter = ',', value_name = "PARTS")]
+    pub wait: Option<Vec<String>>,
+    /// How long to wait
+    #[arg(long, default_value = "6m", value_name = "DURATION", value_parser = go_duration)]
+    pub wait_timeout: Duration,
+    /// Check everything and print the plan, but change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Go on where a check says not to
+    #[arg(long)]
+    pub force: bool,
+    /// Remove a new cluster that did not come up
+    #[arg(long)]
+    pub delete_on_failure: bool,
+    /// text, or json: one event per line
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub output: Output,
+    #[command(flatten)]
+    pub inert: Inert,
+}

@@ -1,0 +1,109 @@
+//! Whether this host and this profile can be started at all.
+
+use model::{Cluster, DriverKind, Fault, Home, Reason};
+
+use super::Args;
+use super::values::usage;
+use crate::args::inert::Effect;
+use crate::ctx::Ctx;
+use crate::host;
+use crate::state::profile;
+
+const GIB: u64 = 1 << 30;
+/// Below this much room a cluster soon evicts its own pods.
+const MIN_FREE: u64 = 5 * GIB;
+
+/// Combinations of flags that cannot be, and those that are not there yet.
+pub fn flags(args: &Args) -> Result<(), Fault> {
+    let refused = args.inert.named(Effect::Refuse);
+    if refused.iter().any(|f| f == "--no-kubernetes") && args.kubernetes_version.is_some() {
+        return Err(usage("--kubernetes-version cannot be used together with --no-kubernetes"));
+    }
+    if let Some(flag) = refused.first() {
+        return Err(Fault::new(Reason::Unimplemented, format!("{flag} is not supported yet")));
+    }
+    if args.cni.as_deref() == Some("false") {
+        return Err(usage("The \"containerd\" container runtime requires CNI"));
+    }
+    Ok(())
+}
+
+/// Flags that have no effect, as one warning.
+pub fn ignored(args: &Args) -> Option<String> {
+    let mut names = args.inert.named(Effect::Warn);
+    if !matches!(args.container_runtime.as_deref(), None | Some("" | "auto" | "containerd")) {
+        names.push("--container-runtime (nodes use containerd)".to_owned());
+    }
+    if !matches!(args.cni.as_deref(), None | Some("" | "auto" | "true" | "bridge")) {
+        names.push("--cni".to_owned());
+    }
+    (!names.is_empty()).then(|| format!("These options have no effect yet: {}", names.join(", ")))
+}
+
+/// The driver asked for, else the profile's, else the default.
+pub fn driver(ctx: &Ctx, args: &Args, old: Option<&Cluster>) -> Result<DriverKind, Fault> {
+    let asked = match args.driver.as_deref() {
+        None | Some("" | "auto") => return Ok(old.map_or(DriverKind::Native, |c| c.driver)),
+        Some(name) => name.parse::<DriverKind>().map_err(|()| {
+            Fault::new(
+                Reason::DriverUnsupportedOs,
+                format!("The driver '{name}' is not supported on linux/{}", host::arch()),
+            )
+            .advice("Use --driver=native, or leave it out")
+        })?,
+    };
+    match old {
+        Some(old) if old.driver != asked => Err(Fault::new(
+            Reason::DriverMismatch,
+            format!(
+                "The existing \"{}\" cluster was created using the \"{}\" driver, which is incompatible with requested \"{asked}\" driver.",
+                old.name, old.driver
+            ),
+        )
+        .advice(format!("Run '{}' first, or leave --driver out", ctx.hint("delete")))),
+        _ => Ok(asked),
+    }
+}
+
+/// A new profile may not bear the name of another profile's machine.
+pub fn name_is_free(home: &Home, name: &str) -> Result<(), Fault> {
+    let others = profile::list(home)?;
+    let owner = others.iter().filter_map(|(_, file)| file.as_ref().ok()).find(|file| {
+        file.cluster.name != name && file.cluster.nodes.iter().any(|n| file.cluster.machine(n) == name)
+    });
+    match owner {
+        Some(file) => Err(usage(format!(
+            "The profile name \"{name}\" is the name of a node of the cluster \"{}\"",
+            file.cluster.name
+        ))
+        .advice("Choose another name with -p")),
+        None => Ok(()),
+    }
+}
+
+pub fn disk(home: &Home) -> Result<(), Fault> {
+    // For tests, as in minikube: pretend that this many GiB are free.
+    let pretended = host::env("MINIKUBE_TEST_AVAILABLE_STORAGE").and_then(|v| v.parse::<u64>().ok());
+    let free = pretended.map(|gib| gib.saturating_mul(GIB)).or_else(|| host::free_bytes(home.root()));
+    match free {
+        Some(free) if free < MIN_FREE => Err(Fault::new(
+            Reason::InsufficientStorage,
+            format!(
+                "Only {:.1} GiB are free in {}, less than the {} GiB that a cluster needs",
+                free as f64 / GIB as f64,
+                home.root().display(),
+                MIN_FREE / GIB
+            ),
+        )
+        .advice("Free some room, set MANYKUBE_HOME to a larger disk, or use --force")),
+        _ => Ok(()),
+    }
+}
+
+pub fn root(ctx: &Ctx, driver: DriverKind) -> Result<(), Fault> {
+    if host::is_root() {
+        return Ok(());
+    }
+    Err(Fault::new(Reason::DriverNeedsRoot, format!("The \"{driver}\" driver requires root privileges."))
+        .advice(format!("Run 'sudo -E {}'", ctx.hint("start"))))
+}

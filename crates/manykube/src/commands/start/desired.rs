@@ -1,0 +1,191 @@
+//! From flags, the existing profile and the host to the cluster that is to be. Pure.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use ipnet::Ipv4Net;
+use model::cluster::{Network, Node, Wait, WaitFor};
+use model::resources::{self, Amount, HostSize};
+use model::{Cluster, DriverKind, Fault, Reason, address, names};
+
+use super::Args;
+use super::values;
+
+/// The pods' range, as in minikube.
+const POD_CIDR: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 16);
+const SERVICE_CIDR: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 96, 0, 0), 12);
+const API_PORT: u16 = 8443;
+const CERT_HOURS: u32 = 26280;
+
+/// What the flags cannot know.
+#[derive(Debug, Clone)]
+pub struct Facts<'a> {
+    pub profile: &'a str,
+    pub driver: DriverKind,
+    pub version: String,
+    pub host: HostSize,
+    /// Networks of the host, where no subnet may lie.
+    pub taken: &'a [Ipv4Net],
+}
+
+/// A cluster that is not there yet.
+pub fn fresh(args: &Args, facts: &Facts<'_>) -> Result<Cluster, Fault> {
+    if args.ha || args.nodes.is_some_and(|n| n > 1) {
+        return Err(Fault::new(Reason::Unimplemented, "More than one node is not supported yet")
+            .advice("Leave --ha and --nodes out"));
+    }
+    if args.nodes == Some(0) {
+        return Err(values::usage("--nodes must be at least 1"));
+    }
+    let network = network(args, facts)?;
+    let ip = address::node_ip(network.subnet, 1)
+        .ok_or_else(|| values::usage(format!("{} has no room for a node", network.subnet)))?;
+    let host = facts.host;
+    let memory = match &args.memory {
+        Some(text) => resources::parse_memory(text)?.or_all(host.memory_mib),
+        None => resources::default_memory(host.memory_mib, 1),
+    };
+    let cpus = match &args.cpus {
+        Some(text) => resources::parse_cpus(text)?.or_all(host.cpus),
+        None => Amount::Of(resources::DEFAULT_CPUS).or_all(host.cpus),
+    };
+    let disk = args.disk_size.as_deref().map_or(Ok(resources::DEFAULT_DISK_MIB), resources::parse_disk)?;
+    if !args.force {
+        resources::check_cpus(cpus, host)?;
+        resources::check_memory(memory, host)?;
+        resources::check_disk(disk)?;
+    }
+    let mut cluster = Cluster {
+        name: facts.profile.to_owned(),
+        driver: facts.driver,
+        kubernetes_version: facts.version.clone(),
+        cpus,
+        memory_mib: memory,
+        disk_mib: disk,
+        network,
+        api_port: args.apiserver_port.map_or(Ok(API_PORT), values::api_port)?,
+        nodes: vec![Node {
+            name: names::node(1),
+            ip,
+            control_plane: true,
+            worker: true,
+            kubernetes_version: facts.version.clone(),
+            cpus: None,
+            memory_mib: None,
+        }],
+        api_names: Vec::new(),
+        api_ips: Vec::new(),
+        cert_expiration_hours: CERT_HOURS,
+        addons: BTreeMap::from(["default-storageclass", "storage-provisioner"].map(|a| (a.to_owned(), true))),
+        namespace: "default".to_owned(),
+        keep_context: false,
+        embed_certs: false,
+        wait: Wait { components: vec![WaitFor::Apiserver, WaitFor::SystemPods] },
+    };
+    changeable(&mut cluster, args)?;
+    Ok(cluster)
+}
+
+fn network(args: &Args, facts: &Facts<'_>) -> Result<Network, Fault> {
+    let service_cidr =
+        args.service_cluster_ip_range.as_deref().map_or(Ok(SERVICE_CIDR), values::service_range)?;
+    let dns_domain = args.dns_domain.as_deref().unwrap_or("cluster.local");
+    let dns_domain = values::domain("dns-domain", dns_domain)?;
+    let subnet = match &args.subnet {
+        Some(text) => {
+            let subnet = values::subnet(text)?;
+            if let Some(other) = facts.taken.iter().find(|t| address::overlap(**t, subnet)) {
+                return Err(Fault::new(
+                    Reason::SubnetConflict,
+                    format!("The subnet {subnet} is in use: the host has {other}"),
+                )
+                .advice("Name another --subnet, or leave it out to have a free one chosen"));
+            }
+            subnet
+        }
+        None => address::free_subnet(None, facts.taken).ok_or_else(|| {
+            Fault::new(Reason::SubnetConflict, "No free subnet: all that are tried by default are in use")
+                .advice("Name one with --subnet")
+        })?,
+    };
+    let ranges = [("node", subnet), ("pod", POD_CIDR), ("service", service_cidr)];
+    for (i, (a, left)) in ranges.iter().enumerate() {
+        for (b, right) in &ranges[i + 1..] {
+            if address::overlap(*left, *right) {
+                return Err(values::usage(format!("The {a} range {left} overlaps the {b} range {right}")));
+            }
+        }
+    }
+    Ok(Network { subnet, pod_cidr: POD_CIDR, service_cidr, dns_domain })
+}
+
+/// The existing cluster with what may change on it, and a line for everything asked for that may not.
+pub fn existing(old: &Cluster, args: &Args, host: HostSize) -> Result<(Cluster, Vec<String>), Fault> {
+    let mut warnings = Vec::new();
+    let mut keep = |what: &str, differs: bool| {
+        if differs {
+            warnings.push(format!(
+                "You cannot change {what} for an existing cluster. Please first delete the cluster."
+            ));
+        }
+    };
+    if let Some(text) = &args.memory {
+        keep("the memory size", resources::parse_memory(text)?.or_all(host.memory_mib) != old.memory_mib);
+    }
+    if let Some(text) = &args.cpus {
+        keep("the CPUs", resources::parse_cpus(text)?.or_all(host.cpus) != old.cpus);
+    }
+    if let Some(text) = &args.disk_size {
+        keep("the disk size", resources::parse_disk(text)? != old.disk_mib);
+    }
+    if let Some(n) = args.nodes {
+        keep("the number of nodes", usize::try_from(n).is_ok_and(|n| n != old.nodes.len()));
+    }
+    keep("--ha", args.ha && !old.is_ha());
+    if let Some(port) = args.apiserver_port {
+        keep("the API server's port", values::api_port(port)? != old.api_port);
+    }
+    if let Some(text) = &args.subnet {
+        keep("the subnet", values::subnet(text)? != old.network.subnet);
+    }
+    if let Some(text) = &args.service_cluster_ip_range {
+        keep("the service range", values::service_range(text)? != old.network.service_cidr);
+    }
+    if let Some(text) = &args.dns_domain {
+        keep("the DNS domain", values::domain("dns-domain", text)? != old.network.dns_domain);
+    }
+    let mut new = old.clone();
+    changeable(&mut new, args)?;
+    Ok((new, warnings))
+}
+
+/// What can be changed on a cluster at any start.
+fn changeable(cluster: &mut Cluster, args: &Args) -> Result<(), Fault> {
+    if !args.apiserver_names.is_empty() {
+        cluster.api_names = args
+            .apiserver_names
+            .iter()
+            .filter(|n| !n.is_empty())
+            .map(|n| values::domain("apiserver-names", n))
+            .collect::<Result<_, _>>()?;
+    }
+    if !args.apiserver_ips.is_empty() {
+        cluster.api_ips = values::ips(&args.apiserver_ips)?;
+    }
+    if let Some(duration) = args.cert_expiration {
+        cluster.cert_expiration_hours = values::cert_hours(duration)?;
+    }
+    if let Some(namespace) = &args.namespace {
+        cluster.namespace = values::namespace(namespace)?;
+    }
+    if let Some(parts) = &args.wait {
+        cluster.wait.components = values::wait(parts)?;
+    }
+    cluster.keep_context |= args.keep_context;
+    cluster.embed_certs |= args.embed_certs;
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "desired_tests.rs"]
+pub mod tests;

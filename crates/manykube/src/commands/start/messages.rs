@@ -1,0 +1,79 @@
+//! What `start` says besides the progress of its plan.
+
+use model::Cluster;
+
+use crate::ctx::Ctx;
+use crate::host;
+use crate::report::steps::start;
+use crate::report::{Event, Style};
+use crate::version::VERSION;
+
+pub fn greeting(ctx: &Ctx, cluster: &Cluster, existing: bool, asked: bool) {
+    let profile = match ctx.profile.as_str() {
+        crate::args::DEFAULT_PROFILE => String::new(),
+        name => format!("[{name}] "),
+    };
+    let hello = format!("{profile}{} {VERSION} on {} ({})", ctx.tool, host::os(), host::arch());
+    ctx.emit(Event::step(start::INITIAL_SETUP, Style::Happy, hello));
+    for (name, value) in settings(std::env::vars()) {
+        ctx.emit(Event::info(Style::Option, format!("{name}={value}")));
+    }
+    let driver = cluster.driver;
+    let why = match (existing, asked) {
+        (true, _) => format!("Using the {driver} driver based on existing profile"),
+        (false, true) => format!("Using the {driver} driver based on user configuration"),
+        (false, false) => format!("Automatically selected the {driver} driver"),
+    };
+    ctx.emit(Event::step(start::SELECTING_DRIVER, Style::Sparkle, why));
+}
+
+pub fn starting(ctx: &Ctx, cluster: &Cluster) {
+    let machine = cluster.primary().map(|n| cluster.machine(n)).unwrap_or_default();
+    let message =
+        format!("Starting \"{machine}\" primary control-plane node in \"{}\" cluster", cluster.name);
+    ctx.emit(Event::step(start::STARTING_NODE, Style::Starting, message));
+}
+
+/// Variables that change what we do.
+fn settings(vars: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
+    let mut list: Vec<_> = vars
+        .filter(|(name, _)| {
+            name.starts_with("MINIKUBE_") || name.starts_with("MANYKUBE_") || name == "KUBECONFIG"
+        })
+        .collect();
+    list.sort();
+    list
+}
+
+pub fn already_running(ctx: &Ctx, cluster: &Cluster) {
+    let message = format!("The running \"{}\" cluster is as asked for", cluster.name);
+    ctx.emit(Event::info(Style::Running, message));
+}
+
+pub fn dry_run(ctx: &Ctx) {
+    ctx.emit(Event::info(Style::Ready, "dry-run validation complete!"));
+}
+
+pub fn done(ctx: &Ctx, cluster: &Cluster) {
+    let (name, namespace) = (&cluster.name, &cluster.namespace);
+    let message = if cluster.keep_context {
+        format!("Done! To connect to this cluster, use: kubectl --context={name}")
+    } else {
+        format!(
+            "Done! kubectl is now configured to use \"{name}\" cluster and \"{namespace}\" namespace by default"
+        )
+    };
+    ctx.emit(Event::step(start::DONE, Style::Ready, message));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_variables_are_echoed() {
+        let vars = [("PATH", "/bin"), ("MINIKUBE_HOME", "/h"), ("KUBECONFIG", "/k"), ("KUBE", "x")];
+        let got = settings(vars.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())));
+        assert_eq!(got.iter().map(|(k, _)| k.as_str()).collect::<Vec<_>>(), ["KUBECONFIG", "MINIKUBE_HOME"]);
+    }
+}

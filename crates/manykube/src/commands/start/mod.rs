@@ -1,0 +1,122 @@
+//! `start`: validate everything, save what is wanted, then let the core make it so.
+
+mod args;
+mod checks;
+pub mod desired;
+mod messages;
+mod values;
+mod versions;
+
+use anyhow::Result;
+use model::config_file::ConfigFile;
+use model::{Cluster, DriverKind, Fault, names};
+
+pub use args::Args;
+use desired::Facts;
+
+use super::cluster as common;
+use crate::core::{self, StartOpts, Started};
+use crate::ctx::Ctx;
+use crate::host;
+use crate::state::lock::ProfileLock;
+use crate::state::profile;
+
+/// What is to be, and what to say about it.
+struct Wanted {
+    cluster: Cluster,
+    /// The file that was there.
+    old: Option<ConfigFile>,
+    warnings: Vec<String>,
+}
+
+pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
+    checks::flags(args)?;
+    ctx.run(start(ctx, args)).map(|()| 0)
+}
+
+async fn start(ctx: &Ctx, args: &Args) -> Result<()> {
+    // All that can be refused is refused before the first file is made.
+    let wanted = wanted(ctx, args).await?;
+    messages::greeting(ctx, &wanted.cluster, wanted.old.is_some(), args.driver.is_some());
+    checks::ignored(args).into_iter().chain(wanted.warnings.clone()).for_each(|w| ctx.warn(w));
+    if args.dry_run {
+        core::start(ctx, &wanted.cluster, opts(args, &wanted)).await?;
+        messages::dry_run(ctx);
+        return Ok(());
+    }
+    let lock = ProfileLock::acquire(ctx, &ctx.profile).await?;
+    // Again: while this command waited, another one may have changed the profile.
+    let wanted = self::wanted(ctx, args).await?;
+    let result = make(ctx, args, &wanted).await;
+    if result.is_err() && args.delete_on_failure && wanted.old.is_none() && !ctx.cancel.is_cancelled() {
+        super::delete::remove(ctx, &ctx.profile, Some(&wanted.cluster), lock).await?;
+    }
+    result
+}
+
+async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
+    if names::is_reserved_profile(&ctx.profile) {
+        return Err(super::profile::reserved(&ctx.profile).into());
+    }
+    let old = profile::load(&ctx.home, &ctx.profile)?;
+    let before = old.as_ref().map(|f| &f.cluster);
+    let driver = checks::driver(ctx, args, before)?;
+    let version = version(args, before)?;
+    let host = host::size();
+    let (cluster, warnings) = match before {
+        Some(before) => {
+            versions::check_change(&ctx.profile, &before.kubernetes_version, &version)?;
+            desired::existing(before, args, host)?
+        }
+        None => {
+            checks::name_is_free(&ctx.home, &ctx.profile)?;
+            let facts = Facts { profile: &ctx.profile, driver, version, host, taken: &[] };
+            // Flags first: what is wrong with them is the same on every host.
+            desired::fresh(args, &facts)?;
+            let taken = core::network_in_use(ctx).await?;
+            (desired::fresh(args, &Facts { taken: &taken, ..facts })?, Vec::new())
+        }
+    };
+    host_can(ctx, args, driver)?;
+    Ok(Wanted { cluster, old, warnings })
+}
+
+fn version(args: &Args, old: Option<&Cluster>) -> Result<String, Fault> {
+    match (args.kubernetes_version.as_deref(), old) {
+        (None | Some(""), Some(old)) => Ok(old.kubernetes_version.clone()),
+        (None | Some(""), None) => Ok(image::default_version().to_owned()),
+        (Some(asked), _) => {
+            image::resolve_version(asked).map_err(|_| versions::unknown(asked, &image::known_versions()))
+        }
+    }
+}
+
+fn host_can(ctx: &Ctx, args: &Args, driver: DriverKind) -> Result<(), Fault> {
+    if !args.force {
+        checks::disk(&ctx.home)?;
+    }
+    checks::root(ctx, driver)?;
+    core::preflight(ctx)
+}
+
+fn opts(args: &Args, wanted: &Wanted) -> StartOpts {
+    StartOpts {
+        dry_run: args.dry_run,
+        wait_timeout: args.wait_timeout,
+        delete_on_failure: args.delete_on_failure && wanted.old.is_none(),
+    }
+}
+
+async fn make(ctx: &Ctx, args: &Args, wanted: &Wanted) -> Result<()> {
+    let cluster = &wanted.cluster;
+    profile::save(&ctx.home, cluster, wanted.old.as_ref().map(|f| &f.raw))?;
+    ctx.recorder.open(&ctx.home.profile_events(&cluster.name))?;
+    messages::starting(ctx, cluster);
+    if core::start(ctx, cluster, opts(args, wanted)).await? == Started::AlreadyRunning {
+        tracing::info!("The running cluster does not require reconfiguration");
+        messages::already_running(ctx, cluster);
+    }
+    common::write_kubeconfig(ctx, cluster, !cluster.keep_context)?;
+    messages::done(ctx, cluster);
+    Ok(())
+}

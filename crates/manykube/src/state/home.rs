@@ -1,0 +1,71 @@
+//! Which directory is home.
+
+use std::path::{Path, PathBuf};
+
+use model::{Fault, Home, Reason};
+
+/// Made by every command, as minikube does.
+const DIRECTORIES: [&str; 7] = ["certs", "machines", "cache", "config", "addons", "files", "logs"];
+
+/// Under the name `minikube` we live where minikube does, else in a place of our own.
+pub fn resolve(tool: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Home, Fault> {
+    let set = |name: &str| env(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let (named, default) = match tool {
+        "minikube" => (set("MINIKUBE_HOME").map(minikube_home), ".minikube"),
+        _ => (set("MANYKUBE_HOME"), ".manykube"),
+    };
+    let root = match named.or_else(|| set("HOME").map(|h| h.join(default))) {
+        Some(root) => root,
+        None => {
+            return Err(Fault::new(Reason::HomeMkdir, "Neither HOME nor MANYKUBE_HOME is set")
+                .advice("Set MANYKUBE_HOME to a directory of yours"));
+        }
+    };
+    let root = std::path::absolute(&root)
+        .map_err(|e| Fault::new(Reason::HomeMkdir, format!("{}: {e}", root.display())))?;
+    Ok(Home::new(root, set("MANYKUBE_CACHE")))
+}
+
+fn minikube_home(dir: PathBuf) -> PathBuf {
+    if dir.file_name().is_some_and(|n| n == ".minikube") { dir } else { dir.join(".minikube") }
+}
+
+pub fn create(home: &Home) -> Result<(), Fault> {
+    DIRECTORIES.iter().try_for_each(|name| make(&home.root().join(name)))
+}
+
+fn make(dir: &Path) -> Result<(), Fault> {
+    // Asked first: the common case costs one call.
+    if dir.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(dir).map_err(|e| {
+        let reason = match e.kind() {
+            std::io::ErrorKind::PermissionDenied => Reason::HomePermission,
+            _ => Reason::HomeMkdir,
+        };
+        Fault::new(reason, format!("Unable to create {}: {e}", dir.display()))
+            .advice("Set MANYKUBE_HOME to a directory that you may write to")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn home_by_name_and_environment() {
+        let root = |tool: &str, vars: &[(&str, &str)]| {
+            let env = |k: &str| vars.iter().find(|(n, _)| *n == k).map(|(_, v)| (*v).to_owned());
+            resolve(tool, &env).map(|h| h.root().display().to_string())
+        };
+        let user = ("HOME", "/home/u");
+        assert_eq!(root("manykube", &[user]).unwrap(), "/home/u/.manykube");
+        assert_eq!(root("manykube", &[user, ("MANYKUBE_HOME", "/x")]).unwrap(), "/x");
+        assert_eq!(root("manykube", &[user, ("MINIKUBE_HOME", "/x")]).unwrap(), "/home/u/.manykube");
+        assert_eq!(root("minikube", &[user]).unwrap(), "/home/u/.minikube");
+        assert_eq!(root("minikube", &[user, ("MINIKUBE_HOME", "/x")]).unwrap(), "/x/.minikube");
+        assert_eq!(root("minikube", &[user, ("MINIKUBE_HOME", "/x/.minikube")]).unwrap(), "/x/.minikube");
+        assert_eq!(root("manykube", &[]).unwrap_err().reason, Reason::HomeMkdir);
+    }
+}

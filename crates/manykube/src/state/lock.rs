@@ -1,0 +1,110 @@
+//! One command at a time changes a profile.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use crate::ctx::Ctx;
+use crate::report::{Event, Style};
+
+/// How often a waiting command looks again. Polled, so that Ctrl-C ends the wait.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// Held until dropped; the kernel frees it when the process ends, however it ends.
+#[derive(Debug)]
+pub struct ProfileLock {
+    file: File,
+    path: PathBuf,
+}
+
+impl ProfileLock {
+    /// Waits for the command that holds it, and says for which. Ctrl-C ends the wait.
+    pub async fn acquire(ctx: &Ctx, profile: &str) -> Result<ProfileLock> {
+        let path = ctx.home.profile_lock(profile);
+        let waiting = |pid: Option<u32>| {
+            let who = pid.map_or_else(|| "another command".to_owned(), |p| format!("process {p}"));
+            let message = format!("Waiting for {who}, which is changing \"{profile}\" ...");
+            ctx.emit(Event::info(Style::Waiting, message));
+        };
+        tokio::select! {
+            lock = acquire(&path, &waiting) => lock.with_context(|| format!("lock {}", path.display())),
+            () = ctx.cancel.cancelled() => anyhow::bail!("interrupted"),
+        }
+    }
+
+    /// Removes the lock's file: the profile is gone. Whoever waits for it makes a new one.
+    pub fn remove(self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+async fn acquire(path: &Path, waiting: &dyn Fn(Option<u32>)) -> Result<ProfileLock> {
+    if let Some(dir) = path.parent() {
+        fs_err::create_dir_all(dir)?;
+    }
+    let mut said = false;
+    loop {
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            // The one before us may have removed the file: then this is a lock on nothing.
+            Ok(()) if !is_at(&file, path) => continue,
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                let _ = file.read_to_string(&mut holder);
+                if !std::mem::replace(&mut said, true) {
+                    waiting(holder.trim().parse().ok());
+                }
+                tokio::time::sleep(INTERVAL).await;
+                continue;
+            }
+            Err(TryLockError::Error(e)) => return Err(e.into()),
+        }
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", std::process::id())?;
+        return Ok(ProfileLock { file, path: path.to_owned() });
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| file.metadata().is_ok_and(|f| f.ino() == m.ino()))
+}
+
+impl Drop for ProfileLock {
+    fn drop(&mut self) {
+        // Said explicitly: a machine's first process may still hold a copy of the descriptor.
+        let _ = self.file.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_second_waits_for_the_first_and_knows_its_pid() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("locks/demo.lock");
+        let first = acquire(&path, &|_| panic!("free")).await.unwrap();
+        let told = Mutex::new(None);
+        let note = |pid| *told.lock().unwrap() = pid;
+        let second = acquire(&path, &note);
+        tokio::pin!(second);
+        tokio::select! {
+            _ = &mut second => panic!("taken twice"),
+            () = tokio::time::sleep(INTERVAL * 3) => {}
+        }
+        assert_eq!(*told.lock().unwrap(), Some(std::process::id()));
+        // Removed while another waits: that one must not hold the removed file.
+        first.remove();
+        second.await.unwrap();
+        assert!(path.exists());
+    }
+}

@@ -1,0 +1,82 @@
+//! The log: `logs/lastStart.txt` for `start`, a file or standard error where asked for.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use model::Home;
+use sha2::{Digest as _, Sha256};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriterExt as _};
+
+use crate::args::Globals;
+
+/// A log file that is this large is followed by the next one.
+const FULL: u64 = 1024 * 1024;
+
+/// Sets logging up; does nothing, fast, when nobody asked for a log.
+pub fn init(globals: &Globals, command: &str, args: &[String], home: &Home) {
+    let stderr = globals.alsologtostderr || globals.logtostderr;
+    let path = match (&globals.log_file, &globals.log_dir) {
+        (Some(file), _) => Some(PathBuf::from(file)),
+        (None, Some(dir)) => Some(numbered(dir.into(), command, args)),
+        (None, None) if command == "start" => Some(home.logs().join("lastStart.txt")),
+        (None, None) => None,
+    };
+    let append = globals.log_file.is_some() || globals.log_dir.is_some();
+    // A log that cannot be written is no reason for a command to fail.
+    let file = path.and_then(|p| {
+        if append { File::options().append(true).create(true).open(p).ok() } else { File::create(p).ok() }
+    });
+    let writer = match (file, stderr) {
+        (None, false) => return,
+        (None, true) => BoxMakeWriter::new(std::io::stderr),
+        (Some(file), false) => BoxMakeWriter::new(std::sync::Mutex::new(file)),
+        (Some(file), true) => BoxMakeWriter::new(std::sync::Mutex::new(file).and(std::io::stderr)),
+    };
+    let level = match globals.verbosity.as_deref().and_then(|v| v.parse::<u32>().ok()) {
+        Some(0..=2) | None => "info",
+        Some(3..=6) => "debug",
+        Some(_) => "trace",
+    };
+    let filter = EnvFilter::try_from_env("MANYKUBE_LOG").unwrap_or_else(|_| {
+        EnvFilter::new(format!(
+            "info,manykube={level},engine={level},drivers={level},bootstrap={level},image={level}"
+        ))
+    });
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(writer).try_init();
+}
+
+/// `minikube_<command>_<hash>_<n>.log`: the same invocation reuses its file until that is full.
+fn numbered(dir: PathBuf, command: &str, args: &[String]) -> PathBuf {
+    let digest = Sha256::digest(format!("{}\0{}", whoami(), args.join("\0")).as_bytes());
+    let hash: String = digest.iter().take(20).map(|b| format!("{b:02x}")).collect();
+    let path = |n: u32| dir.join(format!("minikube_{command}_{hash}_{n}.log"));
+    let fits = |n: &u32| std::fs::metadata(path(*n)).map_or(true, |m| m.len() < FULL);
+    path((0..).find(fits).unwrap_or(0))
+}
+
+pub fn whoami() -> String {
+    ["SUDO_USER", "USER", "LOGNAME"]
+        .iter()
+        .find_map(|k| std::env::var(k).ok())
+        .unwrap_or_else(|| if rustix::process::geteuid().is_root() { "root".into() } else { String::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_log_is_followed_by_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |args: &[&str]| {
+            let args: Vec<String> = args.iter().map(|a| (*a).to_owned()).collect();
+            numbered(dir.path().into(), "status", &args)
+        };
+        let first = at(&["-p", "demo"]);
+        assert_eq!(first, at(&["-p", "demo"]));
+        assert_ne!(first, at(&["-p", "other"]));
+        File::create(&first).unwrap().set_len(FULL).unwrap();
+        assert!(at(&["-p", "demo"]).to_string_lossy().ends_with("_1.log"));
+    }
+}

@@ -1,0 +1,10 @@
+//! What is kept on disk besides machines: profiles, settings, locks, events, logs.
+
+pub mod atomic;
+pub mod audit;
+pub mod history;
+pub mod home;
+pub mod lock;
+pub mod log;
+pub mod profile;
+pub mod settings;

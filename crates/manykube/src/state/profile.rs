@@ -1,0 +1,117 @@
+//! Profiles on disk: the desired state of each cluster.
+
+use std::path::Path;
+
+use model::config_file::{self, ConfigFile};
+use model::{Cluster, Fault, Home, Reason};
+use serde_json::{Map, Value};
+
+use super::atomic;
+
+/// The profile's configuration; `None` when there is no such profile. A file that cannot be read stays as it is.
+pub fn load(home: &Home, profile: &str) -> Result<Option<ConfigFile>, Fault> {
+    let path = home.profile_config(profile);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(unreadable(&path, &e.to_string())),
+    };
+    config_file::parse(&text).map(Some).map_err(|e| unreadable(&path, &e.to_string()))
+}
+
+fn unreadable(path: &Path, why: &str) -> Fault {
+    let backup = path.with_extension("json.bak");
+    let advice = if backup.exists() {
+        format!("Mend the file, or put back the last good one: cp {} {}", backup.display(), path.display())
+    } else {
+        "Mend the file, or remove the cluster with delete".to_owned()
+    };
+    Fault::new(Reason::ConfigLoad, format!("Unable to load {}: {why}", path.display())).advice(advice)
+}
+
+/// As [`load`], for commands that need the profile.
+pub fn require(home: &Home, profile: &str) -> Result<ConfigFile, Fault> {
+    load(home, profile)?.ok_or_else(|| not_found(profile))
+}
+
+/// Shown by `main` as minikube shows it: two lines on standard output.
+pub fn not_found(profile: &str) -> Fault {
+    Fault::new(Reason::ProfileNotFound, format!("Profile \"{profile}\" not found."))
+}
+
+/// Saves the desired state. The file that was there is kept as `config.json.bak` if it was a good one.
+pub fn save(home: &Home, cluster: &Cluster, previous: Option<&Map<String, Value>>) -> Result<(), Fault> {
+    let path = home.profile_config(&cluster.name);
+    let failed = |e: std::io::Error| {
+        Fault::new(Reason::SaveProfile, format!("Unable to save {}: {e}", path.display()))
+    };
+    let text = config_file::render_text(cluster, previous);
+    match std::fs::read_to_string(&path) {
+        // A save that changes nothing keeps the older backup, which may differ.
+        Ok(old) if old == text => return Ok(()),
+        Ok(old) if config_file::parse(&old).is_ok() => {
+            atomic::write(&path.with_extension("json.bak"), old.as_bytes(), 0o600).map_err(failed)?;
+        }
+        _ => {}
+    }
+    atomic::write(&path, text.as_bytes(), 0o600).map_err(failed)
+}
+
+/// A profile's name, and what is in its file.
+pub type Listed = (String, Result<ConfigFile, Fault>);
+
+/// All profiles by name. One that cannot be read is listed with the reason.
+pub fn list(home: &Home) -> Result<Vec<Listed>, Fault> {
+    let dir = home.profiles();
+    let entries = match std::fs::read_dir(&dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(unreadable(&dir, &e.to_string())),
+    };
+    let mut names: Vec<String> = entries
+        .flatten()
+        .filter(|e| e.path().is_dir())
+        .filter_map(|e| e.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    Ok(names
+        .into_iter()
+        .map(|name| {
+            let file = require(home, &name);
+            (name, file)
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::start::desired::tests::sample;
+
+    #[test]
+    fn a_saved_profile_is_loaded_and_the_last_good_file_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path(), None);
+        let mut cluster = sample("demo");
+        assert_eq!(load(&home, "demo").unwrap(), None);
+        save(&home, &cluster, None).unwrap();
+        let first = std::fs::read(home.profile_config("demo")).unwrap();
+        cluster.memory_mib = 4096;
+        save(&home, &cluster, None).unwrap();
+        save(&home, &cluster, None).unwrap();
+        assert_eq!(require(&home, "demo").unwrap().cluster, cluster);
+        let backup = home.profile_config("demo").with_extension("json.bak");
+        assert_eq!(std::fs::read(&backup).unwrap(), first);
+
+        // A broken file is neither loaded, nor changed, nor taken for the last good one.
+        std::fs::write(home.profile_config("demo"), "{\n  \"Name\": oops").unwrap();
+        let fault = load(&home, "demo").unwrap_err();
+        assert_eq!(fault.reason.exit_code(), 38);
+        assert!(fault.message.contains("config.json: line 2, column 1"), "{}", fault.message);
+        assert!(fault.advice.unwrap().contains("config.json.bak"));
+        assert_eq!(std::fs::read(home.profile_config("demo")).unwrap(), b"{\n  \"Name\": oops");
+        let all = list(&home).unwrap();
+        assert_eq!(all.len(), 1);
+        assert!(all[0].1.is_err());
+    }
+}

@@ -1,0 +1,283 @@
+//! Runs the command with bad input: one line, minikube's exit code, and nothing changed.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+struct Home(tempfile::TempDir);
+
+/// What every command may make in its home.
+const STANDARD: [&str; 7] = ["addons", "cache", "certs", "config", "files", "logs", "machines"];
+
+impl Home {
+    fn new() -> Home {
+        Home(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("home")
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_manykube"));
+        command
+            .args(line.split_whitespace())
+            .env_clear()
+            .env("HOME", self.0.path())
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("MANYKUBE_HOME", self.path());
+        command
+    }
+
+    fn run(&self, line: &str) -> Run {
+        Run(self.command(line).output().unwrap(), line.to_owned())
+    }
+
+    /// Everything below home that is not one of the standard directories (or a log).
+    fn made(&self) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.path()) else { return Vec::new() };
+        let mut found = Vec::new();
+        for entry in entries.flatten() {
+            let name = entry.file_name().into_string().unwrap();
+            let empty = name == "logs" || is_empty(&entry.path());
+            if !STANDARD.contains(&name.as_str()) || !empty {
+                found.push(name);
+            }
+        }
+        found
+    }
+}
+
+fn is_empty(dir: &Path) -> bool {
+    std::fs::read_dir(dir).is_ok_and(|mut d| d.next().is_none())
+}
+
+struct Run(Output, String);
+
+impl Run {
+    fn code(&self) -> i32 {
+        self.0.status.code().unwrap()
+    }
+
+    fn stdout(&self) -> String {
+        String::from_utf8(self.0.stdout.clone()).unwrap()
+    }
+
+    fn stderr(&self) -> String {
+        String::from_utf8(self.0.stderr.clone()).unwrap()
+    }
+
+    fn expect(&self, code: i32, text: &str) -> &Run {
+        let (out, err) = (self.stdout(), self.stderr());
+        assert_eq!(self.code(), code, "{}\n{out}{err}", self.1);
+        assert!(out.contains(text) || err.contains(text), "{}: no {text:?} in\n{out}{err}", self.1);
+        self
+    }
+}
+
+#[test]
+fn bad_input_is_refused_with_one_line_and_changes_nothing() {
+    let home = Home::new();
+    for (line, code, text) in [
+        ("start --frobnicate", 14, "Error: unknown flag: --frobnicate"),
+        ("frobnicate", 14, "Error: unknown command \"frobnicate\" for \"manykube\""),
+        ("start now", 14, "Error: unexpected argument \"now\""),
+        ("start -p -x-", 14, "X Exiting due to MK_USAGE: The profile name \"-x-\" is not valid"),
+        ("start -p ../x", 14, "MK_USAGE"),
+        ("delete -p ../..", 14, "MK_USAGE"),
+        ("start -p a", 14, "MK_USAGE"),
+        ("start -p status", 11, "MK_RESERVED_PROFILE"),
+        ("profile status", 11, "MK_RESERVED_PROFILE"),
+        ("profile a/b", 14, "MK_USAGE"),
+        ("profile a b", 14, "Error:"),
+        ("start --memory=1024", 23, "RSRC_INSUFFICIENT_REQ_MEMORY: Requested memory allocation 1024MiB"),
+        ("start --memory=3999g", 10, "RSRC_OVER_ALLOC_MEM"),
+        ("start --memory=lots", 14, "MK_USAGE"),
+        ("start --cpus=99999", 29, "RSRC_INSUFFICIENT_CORES"),
+        ("start --cpus=few", 14, "MK_USAGE"),
+        ("start --kubernetes-version=v1.2.3", 106, "K8S_OLD_UNSUPPORTED"),
+        ("start --kubernetes-version=v1.99.0", 106, "K8S_NEW_UNSUPPORTED"),
+        ("start --kubernetes-version=v1.37.99", 49, "INET_VERSION_UNAVAILABLE"),
+        ("start --kubernetes-version=banana", 14, "MK_USAGE"),
+        (
+            "start --driver=hyperfoo",
+            56,
+            "DRV_UNSUPPORTED_OS: The driver 'hyperfoo' is not supported on linux/",
+        ),
+        ("start --nodes=3", 16, "MK_UNIMPLEMENTED"),
+        ("start --ha", 16, "MK_UNIMPLEMENTED"),
+        ("start --no-kubernetes --kubernetes-version=v1.37.1", 14, "MK_USAGE"),
+        ("start --cni=false", 14, "The \"containerd\" container runtime requires CNI"),
+        ("start --subnet=127.0.0.0", 14, "MK_USAGE"),
+        ("start --wait=forever", 14, "MK_USAGE"),
+        ("start --wait-timeout=soon", 14, "Error: invalid argument \"soon\""),
+        ("start --output=xml", 14, "Error: invalid argument \"xml\""),
+        ("start --dry-run --memory=1024", 23, "RSRC_INSUFFICIENT_REQ_MEMORY"),
+        ("status -o json -f {{.Host}}", 14, "MK_USAGE"),
+        ("delete now", 14, "Error:"),
+        ("node", 14, "Error:"),
+        ("completion csh", 14, "Error:"),
+        ("config get memory", 14, "Error: specified key could not be found in config"),
+        ("config set frob 1", 14, "MK_USAGE"),
+        ("config set memory lots", 14, "MK_USAGE"),
+        ("profile list", 14, "MK_USAGE_NO_PROFILE"),
+        ("node-image import /nowhere.tar.zst", 35, "HOST_PATH_MISSING"),
+        ("node-image build --kubernetes-version=v1.2.3", 49, "INET_VERSION_UNAVAILABLE"),
+    ] {
+        let run = home.run(line);
+        run.expect(code, text);
+        let lines: Vec<_> = run.stderr().lines().map(str::to_owned).collect();
+        assert!(lines.len() <= 2, "{line}: {lines:?}");
+        assert_eq!(home.made(), Vec::<String>::new(), "{line}");
+    }
+    assert!(!home.0.path().join(".kube").exists());
+}
+
+#[test]
+fn a_user_name_has_at_most_sixty_characters() {
+    Home::new().run(&format!("status --user={}", "u".repeat(61))).expect(14, "MK_USAGE");
+}
+
+#[test]
+fn a_full_disk_is_refused() {
+    let home = Home::new();
+    let output =
+        home.command("start --dry-run").env("MINIKUBE_TEST_AVAILABLE_STORAGE", "1").output().unwrap();
+    Run(output, "start".into()).expect(26, "RSRC_INSUFFICIENT_STORAGE");
+    assert_eq!(home.made(), Vec::<String>::new());
+}
+
+#[test]
+fn flags_come_from_the_environment_and_the_settings() {
+    let home = Home::new();
+    let with = |name: &str, value: &str| {
+        Run(home.command("start --dry-run").env(name, value).output().unwrap(), format!("{name}={value}"))
+    };
+    with("MINIKUBE_MEMORY", "1024").expect(23, "1024MiB");
+    with("MANYKUBE_DRIVER", "hyperfoo").expect(56, "hyperfoo");
+    home.run("config set memory 1100").expect(0, "These changes will take effect");
+    home.run("start --dry-run").expect(23, "1100MiB");
+    with("MINIKUBE_MEMORY", "1024").expect(23, "1024MiB");
+    home.run("start --dry-run --memory 1200").expect(23, "1200MiB");
+    assert_eq!(home.run("config view").stdout(), "- memory: 1100\n");
+    home.run("config unset memory").expect(0, "");
+    assert_eq!(home.run("config view").stdout(), "");
+}
+
+#[test]
+fn a_missing_profile_is_85_everywhere_but_for_delete() {
+    let home = Home::new();
+    for line in [
+        "status",
+        "stop",
+        "ip",
+        "ssh",
+        "node list",
+        "update-context",
+        "logs",
+        "status -o json",
+        "status -n m02",
+    ] {
+        let run = home.run(&format!("{line} -p gone"));
+        run.expect(85, "* Profile \"gone\" not found. Run \"manykube profile list\" to view all profiles.\n");
+        assert!(run.stdout().contains("To start a cluster, run: \"manykube start -p gone\"\n"));
+        assert_eq!(run.stderr(), "");
+    }
+    assert_eq!(home.made(), Vec::<String>::new());
+    let unknown = home.run("profile gone");
+    unknown.expect(0, "profile \"gone\" not found");
+    assert_eq!(unknown.stdout(), "");
+}
+
+#[test]
+fn deleting_what_is_not_there_succeeds() {
+    let home = Home::new();
+    home.run("delete -p gone").expect(0, "Removed all traces of the \"gone\" cluster.");
+    home.run("delete --all").expect(0, "Successfully deleted all profiles");
+    let mut made = home.made();
+    // The directory of locks stays; nothing is in it.
+    made.retain(|name| name != "locks");
+    assert!(is_empty(&home.path().join("locks")));
+    assert_eq!(made, Vec::<String>::new());
+}
+
+#[test]
+fn a_corrupted_configuration_is_named_and_kept() {
+    let home = Home::new();
+    let dir = home.path().join("profiles/demo");
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("config.json");
+    let text = "{\n  \"Name\": \"demo\",\n  \"Memory\": oops\n}";
+    std::fs::write(&file, text).unwrap();
+    for line in ["start", "status", "stop", "ip", "node list", "logs"] {
+        let run = home.run(&format!("{line} -p demo"));
+        run.expect(38, "HOST_CONFIG_LOAD");
+        run.expect(38, &format!("{}: line 3, column", file.display()));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    }
+    let list = home.run("profile list -o json");
+    list.expect(0, r#"{"invalid":[{"Name":"demo""#);
+    home.run("delete -p demo").expect(0, "Removed all traces");
+    assert!(!dir.exists());
+}
+
+#[test]
+fn corrupted_settings_are_named() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path().join("config")).unwrap();
+    std::fs::write(home.path().join("config/config.json"), "{\n oops").unwrap();
+    home.run("status").expect(38, "config/config.json");
+    home.run("version").expect(0, "version: v");
+}
+
+#[test]
+fn fatal_errors_as_events() {
+    let home = Home::new();
+    let run = home.run("start -o json --memory=1024");
+    run.expect(23, "");
+    let out = run.stdout();
+    let last: serde_json::Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert_eq!(last["type"], "io.k8s.sigs.minikube.error");
+    assert_eq!(last["data"]["exitcode"], "23");
+    assert_eq!(last["data"]["name"], "RSRC_INSUFFICIENT_REQ_MEMORY");
+    assert_eq!(run.stderr(), "");
+    assert!(out.lines().all(|l| serde_json::from_str::<serde_json::Value>(l).is_ok()));
+}
+
+#[test]
+fn the_audit_log_names_profile_and_user() {
+    let home = Home::new();
+    home.run("stop -p demo --user=testUser").expect(85, "");
+    home.run("stop -p other --skip-audit").expect(85, "");
+    home.run("status -p third").expect(85, "");
+    let log = std::fs::read_to_string(home.path().join("logs/audit.json")).unwrap();
+    assert_eq!(log.lines().count(), 1);
+    assert!(log.contains("\"profile\":\"demo\"") && log.contains("\"user\":\"testUser\""), "{log}");
+}
+
+#[test]
+fn what_only_prints() {
+    let home = Home::new();
+    assert!(home.run("version --short").stdout().starts_with('v'));
+    home.run("version -o json").expect(0, "minikubeVersion");
+    home.run("-h").expect(0, "Usage:");
+    home.run("").expect(0, "Usage:");
+    home.run("start --help").expect(0, "--kubernetes-version");
+    home.run("options").expect(0, "--profile");
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        home.run(&format!("completion {shell}")).expect(0, "manykube");
+    }
+    assert_eq!(home.run("profile").stdout(), "* minikube\n");
+    assert_eq!(home.run("profile -p demo").stdout(), "* demo\n");
+    assert_eq!(home.run("profile list -o json").stdout(), r#"{"invalid":[],"valid":[]}"#);
+}
+
+#[test]
+fn called_minikube_it_lives_where_minikube_does() {
+    let home = Home::new();
+    let link = home.0.path().join("minikube");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_manykube"), &link).unwrap();
+    let output = Command::new(&link).arg("status").env_clear().env("HOME", home.0.path()).output().unwrap();
+    Run(output, "minikube status".into()).expect(85, "run: \"minikube start\"");
+    assert!(home.0.path().join(".minikube/machines").is_dir());
+}
