@@ -27,6 +27,8 @@ pub enum Health {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeSeen {
     pub ready: bool,
+    /// When the kubelet last said so.
+    pub heartbeat: Option<jiff::Timestamp>,
     /// Why it is not ready, in the kubelet's words.
     pub message: String,
     pub pod_cidr: Option<String>,
@@ -80,7 +82,8 @@ fn seen(node: Node) -> NodeSeen {
     let condition = status.conditions.unwrap_or_default().into_iter().find(|c| c.type_ == "Ready");
     NodeSeen {
         ready: condition.as_ref().is_some_and(|c| c.status == "True"),
-        message: condition.and_then(|c| c.message).unwrap_or_default(),
+        heartbeat: condition.as_ref().and_then(|c| c.last_heartbeat_time.as_ref()).map(|t| t.0),
+        message: condition.and_then(|c| c.message).unwrap_or_else(|| "no status from its kubelet yet".into()),
         pod_cidr: node.spec.and_then(|s| s.pod_cidr),
         labels,
         kubelet_version: status.node_info.map(|i| i.kubelet_version).unwrap_or_default(),

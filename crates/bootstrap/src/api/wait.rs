@@ -9,7 +9,7 @@ use kube::api::{Api, ListParams};
 
 use super::condition::{Unmet, until};
 use super::error::{ApiError, call};
-use super::observe::{Health, health, observe_node};
+use super::observe::{Health, NodeSeen, health, observe_node};
 use super::pods::{daemon_set_waits, deployment_waits, static_pods_wait};
 use crate::addons::{COREDNS, KUBE_PROXY};
 
@@ -43,10 +43,20 @@ pub async fn node_registered(client: &Client, node: &str, deadline: Duration) ->
     .await
 }
 
-pub async fn node_ready(client: &Client, node: &str, deadline: Duration) -> Result<(), Unmet> {
+/// Ready by word of a kubelet that runs now: what the API remembers of a node from before `since`,
+/// when its machine was booted, is not news.
+pub async fn node_ready(
+    client: &Client,
+    node: &str,
+    since: jiff::Timestamp,
+    deadline: Duration,
+) -> Result<(), Unmet> {
+    // Heartbeats are told in whole seconds.
+    let fresh = |seen: &NodeSeen| seen.heartbeat.is_some_and(|t| t.as_second() >= since.as_second());
     until(format!("node {node} ready"), deadline, || async {
         match observe_node(client, node, LOOK).await.map_err(text)? {
-            Some(seen) if seen.ready => Ok(()),
+            Some(seen) if seen.ready && fresh(&seen) => Ok(()),
+            Some(seen) if seen.ready => Err("no word from its kubelet since it was booted".to_owned()),
             Some(seen) => Err(seen.message),
             None => Err("no such Node".to_owned()),
         }

@@ -32,15 +32,21 @@ pub fn configuration(cluster: &Cluster) -> Value {
             "serviceSubnet": cluster.network.service_cidr,
         },
         "etcd": { "local": { "dataDir": ETCD_DATA } },
-        "apiServer": { "certSANs": shared_sans(cluster) },
+        "apiServer": apiserver(cluster),
         "controllerManager": controller_manager(),
         "scheduler": scheduler(),
     })
 }
 
-/// A control plane that joins later makes its own certificate from these.
-fn shared_sans(cluster: &Cluster) -> Vec<String> {
-    sans::apiserver(cluster).iter().map(ToString::to_string).collect()
+fn apiserver(cluster: &Cluster) -> Value {
+    // A control plane that joins later makes its own certificate from these.
+    let sans: Vec<String> = sans::apiserver(cluster).iter().map(ToString::to_string).collect();
+    json!({
+        "certSANs": sans,
+        // Half of a start's CPU is this process. Collecting garbage half as often saves about 15 %
+        // of it for 40 MB; 400 saves hardly more and costs 110 MB (measured, v1.37.1).
+        "extraEnvs": [{ "name": "GOGC", "value": "200" }],
+    })
 }
 
 fn controller_manager() -> Value {

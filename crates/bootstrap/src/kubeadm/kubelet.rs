@@ -44,6 +44,8 @@ pub fn configuration(cluster: &Cluster) -> Value {
         "rotateCertificates": true,
         "serializeImagePulls": false,
         "staticPodPath": paths::MANIFESTS,
+        // How soon the API hears of static pods that started before it did (default 1m).
+        "syncFrequency": "10s",
     })
 }
 
@@ -56,5 +58,7 @@ pub fn worker_files(cluster: &Cluster, node: &Node) -> Result<Vec<NodeFile>> {
         file("config.yaml", yaml::to_string(&configuration(cluster))?),
         file("instance-config.yaml", yaml::to_string(&instance)?),
         file("kubeadm-flags.env", flags),
+        // The kubelet passes hidden files by, and complains for ever where the directory is missing.
+        NodeFile::new(format!("{}/.keep", paths::MANIFESTS), 0o644, ""),
     ])
 }

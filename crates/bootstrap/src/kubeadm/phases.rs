@@ -8,8 +8,8 @@ use crate::paths::{HELD, KUBEADM_CONFIG, KUBELET, KUBERNETES, MANIFESTS, PREPARE
 
 /// Before the API: manifests and kubelet configuration.
 const PREPARE: [&str; 3] = ["etcd", "control-plane", "kubelet-start"];
-/// Once the API takes writes: what makes it a cluster that kubeadm knows.
-const FINISH: [&str; 3] = ["upload-config", "mark-control-plane", "bootstrap-token"];
+/// Once the API takes writes and has the Node, besides the upload of the configuration.
+const FINISH: [&str; 2] = ["mark-control-plane", "bootstrap-token"];
 /// All of `kubeadm init`, 1.35 to 1.37.
 const PHASES: [&str; 14] = [
     "preflight",
@@ -62,11 +62,14 @@ pub fn release_command() -> Vec<String> {
     ))
 }
 
-/// Run in the primary, in order, once its Node is registered.
+/// Run in the primary, in order, once its Node is registered: what makes it a cluster that kubeadm
+/// knows. The upload is a call of its own, because an `init` that leaves the addons out uploads
+/// them as disabled, and a later `kubeadm upgrade` would then pass them by.
 pub fn finish_commands(_cluster: &Cluster) -> Vec<Vec<String>> {
-    let mut argv = init_only(&FINISH);
-    argv.push("--skip-token-print".into());
-    vec![argv]
+    let upload = ["kubeadm", "init", "phase", "upload-config", "all", "--config", KUBEADM_CONFIG];
+    let mut rest = init_only(&FINISH);
+    rest.push("--skip-token-print".into());
+    vec![upload.map(str::to_owned).to_vec(), rest]
 }
 
 /// Prints kubeadm's own kube-proxy and CoreDNS, for `addons::objects`. It needs no API.
@@ -108,9 +111,10 @@ mod tests {
 
     #[test]
     fn commands_of_a_running_cluster() {
-        let commands =
-            [release_command(), addon_manifest_command(), finish_commands(&fixture::cluster(1, 0)).concat()];
-        insta::assert_snapshot!(commands.map(|c| c.join("\n")).join("\n\n"));
+        let mut commands = vec![release_command(), addon_manifest_command()];
+        commands.extend(finish_commands(&fixture::cluster(1, 0)));
+        let text: Vec<String> = commands.iter().map(|c| c.join("\n")).collect();
+        insta::assert_snapshot!(text.join("\n\n"));
     }
 
     #[test]

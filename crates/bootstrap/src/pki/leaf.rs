@@ -67,7 +67,7 @@ fn cluster_wide(cluster: &Cluster) -> Vec<Leaf> {
         client(CLIENT, Ca, "minikube-user", MASTERS),
         server(APISERVER, Ca, "kube-apiserver", sans::apiserver(cluster)),
         client(FRONT_PROXY_CLIENT, FrontProxy, "front-proxy-client", None),
-        // kubeadm 1.37 gives this one no group and binds the name; up to 1.36 the group is needed.
+        // From 1.36 on kubeadm binds the name; 1.35 still needs the group.
         client(APISERVER_KUBELET_CLIENT, Ca, "kube-apiserver-kubelet-client", CLUSTER_ADMINS),
         client(APISERVER_ETCD_CLIENT, Etcd, "kube-apiserver-etcd-client", None),
         client(ETCD_HEALTHCHECK_CLIENT, Etcd, "kube-etcd-healthcheck-client", None),
