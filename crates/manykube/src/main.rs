@@ -80,7 +80,7 @@ fn run(argv: Vec<OsString>, tool: &'static str) -> u8 {
     if let Err(fault) = ready {
         return exit::report(&ctx, fault);
     }
-    log::init(&globals, name(&words), &words, &ctx.home);
+    log::init(&globals, command.name(), &words, &ctx.home);
     let entry = audit_entry(&ctx, &globals, &command, &words);
     let code = match commands::run(&ctx, &command) {
         Ok(code) => code,
@@ -113,12 +113,6 @@ fn prepare(
     state::home::create(&ctx.home)
 }
 
-/// The sub-command's name in the words of the command line.
-fn name(words: &[String]) -> &str {
-    let known = args::definition("manykube");
-    words.iter().find(|w| known.find_subcommand(w).is_some()).map_or("", String::as_str)
-}
-
 fn audit_entry(ctx: &Ctx, globals: &Globals, command: &Commands, words: &[String]) -> Option<audit::Entry> {
     let silent = match command {
         Commands::Status(_) | Commands::Version(_) | Commands::Logs(_) | Commands::Profile(_) => true,
@@ -129,7 +123,7 @@ fn audit_entry(ctx: &Ctx, globals: &Globals, command: &Commands, words: &[String
     if silent {
         return None;
     }
-    let command = name(words).to_owned();
+    let command = command.name().to_owned();
     let args: Vec<&str> = words.iter().filter(|w| **w != command).map(String::as_str).collect();
     Some(audit::Entry {
         args: args.join(" "),

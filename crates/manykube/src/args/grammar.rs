@@ -98,6 +98,17 @@ mod tests {
     }
 
     #[test]
+    fn every_command_knows_its_name() {
+        for command in Cli::command().get_subcommands() {
+            let name = command.get_name();
+            let line = if name == "completion" { "completion bash" } else { name };
+            if let Ok(cli) = parse(line) {
+                assert_eq!(cli.command.unwrap().name(), name);
+            }
+        }
+    }
+
+    #[test]
     fn all_forms_of_a_flag() {
         for line in [
             "status -ojson",
@@ -201,6 +212,7 @@ mod tests {
                 "start --output=yaml",
                 "invalid argument \"yaml\" for \"--output\" flag: valid values: text, json",
             ),
+            ("start --driver", "flag needs an argument: --driver"),
             ("node", "a subcommand is needed; see --help"),
         ] {
             match parse(line) {

@@ -64,6 +64,28 @@ pub enum Commands {
 }
 
 impl Commands {
+    /// As it is typed.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Commands::Start(_) => "start",
+            Commands::Stop(_) => "stop",
+            Commands::Delete(_) => "delete",
+            Commands::Status(_) => "status",
+            Commands::Profile(_) => "profile",
+            Commands::Node(_) => "node",
+            Commands::Ip(_) => "ip",
+            Commands::Ssh(_) => "ssh",
+            Commands::Kubectl(_) => "kubectl",
+            Commands::Logs(_) => "logs",
+            Commands::UpdateContext(_) => "update-context",
+            Commands::NodeImage(_) => "node-image",
+            Commands::Config(_) => "config",
+            Commands::Version(_) => "version",
+            Commands::Completion(_) => "completion",
+            Commands::Options => "options",
+        }
+    }
+
     /// How progress is to be reported.
     pub fn output(&self) -> Output {
         match self {

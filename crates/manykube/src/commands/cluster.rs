@@ -64,19 +64,17 @@ fn update_failed(e: anyhow::Error) -> Fault {
         .advice("Mend the file, or name another one in KUBECONFIG")
 }
 
-/// Points kubectl to the cluster; whether anything but the time stamp changed.
+/// Points kubectl to the cluster; whether anything had to be changed.
 pub fn write_kubeconfig(ctx: &Ctx, cluster: &Cluster, current: bool) -> Result<bool, Fault> {
     let entry = entry(ctx, cluster).map_err(update_failed)?;
-    let mut repaired = false;
     kubeconfig::edit(&kubeconfig_path(), |doc| {
-        let before = document::state(doc, &cluster.name, &entry.server);
-        let was_current = document::current_context(doc) == cluster.name;
-        repaired = before == model::status::Kubeconfig::Misconfigured || (current && !was_current);
-        document::set(doc, &entry, current);
-        true
+        let wrong = !document::is_set(doc, &entry, current);
+        if wrong {
+            document::set(doc, &entry, current);
+        }
+        wrong
     })
-    .map_err(update_failed)?;
-    Ok(repaired)
+    .map_err(update_failed)
 }
 
 fn entry(ctx: &Ctx, cluster: &Cluster) -> Result<Entry> {

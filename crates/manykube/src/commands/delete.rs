@@ -60,6 +60,9 @@ async fn delete(ctx: &Ctx, name: &str) -> Result<()> {
             None
         }
     };
+    if cluster.is_some() {
+        ctx.recorder.open(&ctx.home.profile_events(name))?;
+    }
     let driver = cluster.as_ref().map_or_else(String::new, |c| format!(" in {}", c.driver));
     let message = format!("Deleting \"{name}\"{driver} ...");
     ctx.emit(Event::step(steps::delete::DELETING, Style::Deleting, message));

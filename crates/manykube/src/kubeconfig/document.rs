@@ -85,6 +85,26 @@ pub fn set(doc: &mut Value, entry: &Entry, current: bool) {
     put(map, "users", "user", &entry.name, entry.user());
 }
 
+/// Whether `set` would change nothing but time stamps.
+pub fn is_set(doc: &Value, entry: &Entry, current: bool) -> bool {
+    let mut wanted = doc.clone();
+    set(&mut wanted, entry, current);
+    without_extensions(&mut wanted, &entry.name);
+    let mut there = doc.clone();
+    without_extensions(&mut there, &entry.name);
+    wanted == there
+}
+
+fn without_extensions(doc: &mut Value, name: &str) {
+    for (list, key) in [("clusters", "cluster"), ("contexts", "context")] {
+        let items = doc.get_mut(list).and_then(Value::as_array_mut);
+        let item = items.and_then(|items| items.iter_mut().find(|i| i["name"] == name));
+        if let Some(body) = item.and_then(|i| i.get_mut(key)).and_then(Value::as_object_mut) {
+            body.remove("extensions");
+        }
+    }
+}
+
 /// Makes the named context the current one.
 pub fn set_current(doc: &mut Value, name: &str) {
     if let Some(map) = doc.as_object_mut() {
@@ -257,6 +277,19 @@ users:
         assert_eq!(doc["clusters"].as_array().unwrap().len(), 2);
         remove(&mut doc, "demo");
         assert_eq!(current_context(&doc), "");
+    }
+
+    #[test]
+    fn only_real_changes_count() {
+        let mut doc = yaml::parse(OTHERS).unwrap();
+        assert!(!is_set(&doc, &entry("demo"), false));
+        set(&mut doc, &entry("demo"), true);
+        let later = Entry { now: "later".into(), version: "v9".into(), ..entry("demo") };
+        assert!(is_set(&doc, &later, true) && is_set(&doc, &later, false));
+        assert!(!is_set(&doc, &Entry { namespace: "dev".into(), ..later.clone() }, true));
+        assert!(!is_set(&doc, &Entry { server: "https://10.0.0.1:8443".into(), ..later.clone() }, true));
+        set_current(&mut doc, "prod");
+        assert!(!is_set(&doc, &later, true));
     }
 
     #[test]

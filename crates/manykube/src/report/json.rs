@@ -7,6 +7,7 @@ use super::plain::at_node;
 use super::steps::Step;
 
 /// Turns events into lines. Numbers of steps only ever rise: several phases may share one of minikube's steps.
+/// Number 0 begins anew, for the next of several clusters.
 #[derive(Debug, Default)]
 pub struct Events {
     last_step: Option<u8>,
@@ -50,7 +51,7 @@ impl Events {
     }
 
     fn step(&mut self, step: Step, message: &str) -> Option<Value> {
-        if self.last_step.is_some_and(|last| step.number <= last) {
+        if step.number > 0 && self.last_step.is_some_and(|last| step.number <= last) {
             return None;
         }
         self.last_step = Some(step.number);
