@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::manifest::{FILES, MANIFEST, Manifest};
-use crate::store::{NodeImage, Store};
+use crate::store::{IMPORTING, NodeImage, Store};
 use crate::walk;
 
 /// Is told how many bytes are done, of how many (0: not known).
@@ -41,8 +41,8 @@ pub fn export(image: &NodeImage, file: &Path, progress: &Progress) -> Result<()>
 
 pub fn import(store: &Store, file: &Path, progress: &Progress) -> Result<NodeImage> {
     let total = fs_err::metadata(file)?.len();
-    fs_err::create_dir_all(store.images_dir())?;
-    let temporary = tempfile::Builder::new().prefix(".import-").tempdir_in(store.images_dir())?;
+    let _lock = store.exclusive()?;
+    let temporary = tempfile::Builder::new().prefix(IMPORTING).tempdir_in(store.images_dir())?;
     let source = Counted { inner: fs_err::File::open(file)?, done: 0, total, progress };
     let mut tar = tar::Archive::new(zstd::Decoder::new(BufReader::with_capacity(1 << 20, source))?);
     tar.set_preserve_permissions(true);
@@ -110,6 +110,13 @@ mod tests {
         store.get("v1.37.1-x").unwrap()
     }
 
+    fn names(store: &Store) -> Vec<String> {
+        let entries = std::fs::read_dir(store.images_dir()).unwrap();
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
     #[test]
     fn an_exported_image_comes_back_whole() {
         let dir = tempfile::tempdir().unwrap();
@@ -126,7 +133,7 @@ mod tests {
         assert!(image.rootfs().join("bin").is_symlink());
         // Again: it is there already, and nothing temporary stays.
         there.import(&file, &|_, _| ()).unwrap();
-        assert_eq!(std::fs::read_dir(there.images_dir()).unwrap().count(), 1);
+        assert_eq!(names(&there), [".lock", "v1.37.1-x"]);
     }
 
     #[test]
@@ -150,6 +157,6 @@ mod tests {
             assert!(error.contains(bad.to_str().unwrap()), "{error}");
         }
         assert!(there.list().unwrap().is_empty());
-        assert_eq!(std::fs::read_dir(there.images_dir()).unwrap().count(), 0);
+        assert_eq!(names(&there), [".lock"]);
     }
 }

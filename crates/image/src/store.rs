@@ -9,6 +9,10 @@ use crate::check::{self, Damaged, Depth};
 use crate::clone;
 use crate::manifest::Manifest;
 
+/// Marks of directories that are not, or no longer, images.
+pub(crate) const IMPORTING: &str = ".import-";
+const REMOVING: &str = ".removing-";
+
 /// The images below one cache directory.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -66,11 +70,9 @@ impl Store {
     /// of a node (running or stopped) must not be removed: the caller knows the profiles.
     pub fn remove(&self, name: &str) -> Result<()> {
         let image = self.get(name)?;
+        let _lock = self.exclusive()?;
         // Out of sight first, so that an interrupted removal leaves no half image.
-        let doomed = self.images_dir().join(format!(".removing-{name}"));
-        if doomed.exists() {
-            fs_err::remove_dir_all(&doomed)?;
-        }
+        let doomed = self.images_dir().join(format!("{REMOVING}{name}"));
         fs_err::rename(&image.dir, &doomed)?;
         fs_err::remove_dir_all(&doomed)?;
         Ok(())
@@ -88,6 +90,16 @@ impl Store {
     pub fn import(&self, file: &Path, progress: &Progress) -> Result<NodeImage> {
         archive::import(self, file, progress)
             .with_context(|| format!("importing a node image from {}", file.display()))
+    }
+
+    /// For changes other than a build, which has a lock of its own because it takes minutes. Whoever holds it
+    /// knows that what an interrupted import or removal left is of no use to anybody.
+    pub(crate) fn exclusive(&self) -> Result<fs_err::File> {
+        fs_err::create_dir_all(self.images_dir())?;
+        let lock = fs_err::File::create(self.images_dir().join(".lock"))?;
+        lock.file().lock()?;
+        sweep(&self.images_dir(), &[IMPORTING, REMOVING])?;
+        Ok(lock)
     }
 
     pub(crate) fn open(&self, name: &str) -> Result<Option<NodeImage>> {
@@ -130,6 +142,19 @@ impl NodeImage {
         clone::var(&self.rootfs().join("var"), dest)
             .with_context(|| format!("filling {} from the node image {}", dest.display(), self.name))
     }
+}
+
+/// Removes directories whose names begin so.
+pub(crate) fn sweep(dir: &Path, prefixes: &[&str]) -> Result<()> {
+    for entry in fs_err::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let stale = prefixes.iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()));
+        if stale && entry.file_type()?.is_dir() {
+            fs_err::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Newest Kubernetes first, by number and not by letter; then the latest build.
@@ -178,7 +203,10 @@ mod tests {
         put(&store, "v1.37.1-a", "v1.37.1", "2026-01-01T00:00:00Z");
         let error = store.remove("nope").unwrap_err().to_string();
         assert!(error.contains("nope") && error.contains("v1.37.1-a"), "{error}");
+        // What an interrupted removal left goes too.
+        std::fs::create_dir_all(store.images_dir().join(".removing-x/rootfs")).unwrap();
         store.remove("v1.37.1-a").unwrap();
-        assert_eq!(std::fs::read_dir(store.images_dir()).unwrap().count(), 0);
+        let left = std::fs::read_dir(store.images_dir()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(left.collect::<Vec<_>>(), [".lock"]);
     }
 }

@@ -13,7 +13,7 @@ use super::{Build, libraries, oci, rootfs};
 use crate::check;
 use crate::manifest::{FILES, Manifest};
 use crate::pins::{Kubernetes, Pins};
-use crate::store::NodeImage;
+use crate::store::{NodeImage, sweep};
 
 /// Marks directories of images that are being put together.
 const UNFINISHED: &str = ".building-";
@@ -28,10 +28,9 @@ pub async fn assemble(
     let shell = Shell::new("image", &build.log);
     let images_dir = build.store.images_dir();
     fs_err::create_dir_all(&images_dir)?;
+    // Under the build's lock there is no other: all of them were interrupted.
+    sweep(&images_dir, &[UNFINISHED])?;
     let work = images_dir.join(format!("{UNFINISHED}{name}"));
-    if work.exists() {
-        fs_err::remove_dir_all(&work)?;
-    }
     fs_err::create_dir_all(&work)?;
 
     let debian = components["debian"].clone();

@@ -24,11 +24,18 @@ pub struct Log {
 }
 
 impl Log {
-    pub fn create(path: &Path) -> Result<Log> {
+    /// Appends, because another build may be writing to it until we have the lock.
+    pub fn open(path: &Path) -> Result<Log> {
         if let Some(parent) = path.parent() {
             fs_err::create_dir_all(parent)?;
         }
-        Ok(Log { path: path.to_owned(), file: Arc::new(Mutex::new(fs_err::File::create(path)?)) })
+        let file = fs_err::OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Log { path: path.to_owned(), file: Arc::new(Mutex::new(file)) })
+    }
+
+    /// Forgets earlier builds.
+    pub fn clear(&self) -> Result<()> {
+        Ok(fs_err::OpenOptions::new().write(true).open(&self.path)?.set_len(0)?)
     }
 
     fn line(&self, component: &str, line: &str) {
@@ -185,7 +192,7 @@ mod tests {
     use std::time::Duration;
 
     fn shell(dir: &Path) -> Shell {
-        Shell::new("test", &Log::create(&dir.join("log")).unwrap())
+        Shell::new("test", &Log::open(&dir.join("log")).unwrap())
     }
 
     fn sh(script: &str) -> Command {

@@ -29,7 +29,7 @@ use futures::future::try_join_all;
 use tokio::sync::Semaphore;
 
 use crate::pins::{self, Pins};
-use crate::store::{NodeImage, Store};
+use crate::store::{NodeImage, Store, sweep};
 use crate::tools::missing_tools;
 use command::{Log, Shell};
 use events::Step;
@@ -54,6 +54,7 @@ pub enum BuildEvent {
     Started {
         component: String,
     },
+    /// Components overlap: the time since it started may have some waiting for the compiler's turn in it.
     Finished {
         component: String,
         elapsed: Duration,
@@ -107,7 +108,8 @@ pub async fn build(
         let packages: Vec<_> = missing.iter().map(|tool| tool.package).collect();
         bail!("building a node image needs the Debian packages {}", packages.join(" "));
     }
-    let log = Log::create(&options.log.unwrap_or_else(|| store.build_dir().join("build.log")))?;
+    fs_err::create_dir_all(store.build_dir())?;
+    let log = Log::open(&options.log.unwrap_or_else(|| store.build_dir().join("build.log")))?;
     let toolchain = golang::toolchain(&Shell::new("go", &log)).await?;
     let recipes = recipe::recipes(pins, kubernetes);
     let name = recipe::image_name(version, &recipes, &toolchain, &pins.busybox.tag);
@@ -124,6 +126,9 @@ pub async fn build(
         // The build that held the lock made it.
         return Ok(there);
     }
+    log.clear()?;
+    // Half a component of an interrupted build is of no use; what it compiled is in Go's cache.
+    sweep(&store.build_dir(), &["."])?;
     let jobs = options.jobs.or(std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
     let build = Build { store, pins, log, events: progress, toolchain, jobs, compile: Semaphore::new(1) };
     let components: BTreeMap<_, _> =
@@ -142,11 +147,7 @@ impl Build<'_> {
         let step = Step::begin(self.events, recipe.name);
         let cached = finished.exists();
         if !cached {
-            // Half a component of an interrupted build is of no use; what it compiled is in Go's cache.
             let work = self.store.build_dir().join(format!(".{directory}"));
-            if work.exists() {
-                fs_err::remove_dir_all(&work)?;
-            }
             fs_err::create_dir_all(&work)?;
             self.make(recipe, &work).await?;
             fs_err::rename(&work, &finished)?;
