@@ -7,5 +7,5 @@ pub enum Event {
     PhaseFinished { phase: String, elapsed: Duration },
     StepStarted { phase: String, step: String, node: Option<String> },
     StepFinished { phase: String, step: String, node: Option<String>, elapsed: Duration },
-    StepFailed { phase: String, step: String, node: Option<String>, message: String },
+    StepFailed { phase: String, step: String, node: Option<String>, elapsed: Duration, message: String },
 }

@@ -98,9 +98,10 @@ async fn run_step(phase: &str, step: Step<'_>, listener: &dyn Fn(Event)) -> Resu
     let Step { name, node, work } = step;
     listener(Event::StepStarted { phase: phase.into(), step: name.clone(), node: node.clone() });
     let began = Instant::now();
-    match work.await {
+    let result = work.await;
+    let elapsed = began.elapsed();
+    match result {
         Ok(()) => {
-            let elapsed = began.elapsed();
             listener(Event::StepFinished { phase: phase.into(), step: name, node, elapsed });
             Ok(label)
         }
@@ -110,6 +111,7 @@ async fn run_step(phase: &str, step: Step<'_>, listener: &dyn Fn(Event)) -> Resu
                 phase: phase.into(),
                 step: name.clone(),
                 node: node.clone(),
+                elapsed,
                 message,
             });
             Err(Failure::Step { step: name, node, source })

@@ -22,9 +22,9 @@ pub fn stop(_desired: &Cluster, observed: &Observed) -> Plan {
 }
 
 /// Removes every machine of the profile, also ones that are not in its configuration.
-pub fn delete(observed: &Observed) -> Plan {
+pub fn delete<'a>(machines: impl Iterator<Item = &'a String>) -> Plan {
     Plan::default()
-        .phase("machines", observed.nodes.keys().map(|m| Step::RemoveMachine(m.clone())).collect())
+        .phase("machines", machines.map(|m| Step::RemoveMachine(m.clone())).collect())
         .phase("host", vec![Step::ForgetNetwork, Step::RemoveKubeconfig])
 }
 
@@ -53,7 +53,7 @@ mod tests {
         let cluster = cluster(2);
         let mut world = World::empty();
         world.run(&crate::start(&cluster, &world.observe()), 9);
-        world.run(&delete(&world.observe()), usize::MAX);
+        world.run(&delete(world.observe().nodes.keys()), usize::MAX);
         let left = world.observe();
         assert!(left.nodes.is_empty() && !left.network && !left.kubeconfig);
     }

@@ -64,3 +64,8 @@ pub fn var_dir(home: &Home, machine: &str) -> std::path::PathBuf {
 pub async fn network_is_up(profile: &str) -> anyhow::Result<bool> {
     network::is_up(profile).await
 }
+
+/// Whether a machine's own changes have this file (not under /var); also of one that is stopped.
+pub fn has_file(home: &Home, machine: &str, path: &str) -> bool {
+    machine::Paths::new(home, machine).upper().join(path.trim_start_matches('/')).exists()
+}

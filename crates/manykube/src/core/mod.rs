@@ -1,22 +1,35 @@
 //! What touches machines: observe, plan, run. The commands call these and nothing below them.
 
+mod images;
+mod look;
+mod machines;
+mod steps;
+
 use std::net::Ipv4Addr;
-use std::process::Output;
-use std::time::Duration;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Output};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use drivers::native::Native;
+use drivers::{Driver, Io};
 use ipnet::Ipv4Net;
 use model::status::NodeStatusInput;
-use model::{Cluster, Node};
+use model::{Cluster, Fault, Node, Reason};
+use plan::Plan;
 
 use crate::ctx::Ctx;
+use crate::report::{self, Event, steps::start as step};
+use steps::Runner;
+
+/// Taking down is bounded by the nodes' own grace periods; this is for a host that is stuck.
+const TAKE_DOWN: Duration = Duration::from_secs(120);
 
 /// How a start is to be done, as opposed to what is to be there after it.
 #[derive(Debug, Clone)]
 pub struct StartOpts {
     pub dry_run: bool,
     pub wait_timeout: Duration,
-    pub force: bool,
     /// The profile was made by this command: after a failure it may be removed again.
     pub delete_on_failure: bool,
 }
@@ -29,57 +42,133 @@ pub enum Started {
     Changed,
 }
 
+fn driver(ctx: &Ctx) -> Native {
+    Native::new(ctx.home.clone())
+}
+
 /// Plans and runs (or, with `dry_run`, prints the plan). The caller holds the profile's lock, has saved `cluster`
 /// (not when dry) and writes the user's kubeconfig afterwards.
-pub async fn start(_ctx: &Ctx, _cluster: &Cluster, _opts: StartOpts) -> Result<Started> {
-    anyhow::bail!("not wired yet")
+pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Started> {
+    let driver = driver(ctx);
+    let observed = look::observe(&ctx.home, cluster, &driver).await?;
+    let plan = plan::start(cluster, &observed);
+    if opts.dry_run {
+        for line in plan.to_string().lines() {
+            ctx.emit(Event::info(report::Style::Option, line.trim_start()));
+        }
+        return Ok(Started::Changed);
+    }
+    if plan.is_empty() {
+        return Ok(Started::AlreadyRunning);
+    }
+    let runner = Runner {
+        ctx,
+        cluster: Some(cluster),
+        profile: &cluster.name,
+        driver: &driver,
+        patience: opts.wait_timeout,
+    };
+    let result = run(&runner, &plan, opts.wait_timeout).await;
+    if result.is_err() && opts.delete_on_failure && !ctx.cancel.is_cancelled() {
+        delete(ctx, &cluster.name, Some(cluster)).await?;
+    }
+    result.map(|()| Started::Changed)
 }
 
 /// Stops all machines; the number of nodes that have one.
-pub async fn stop(_ctx: &Ctx, _cluster: &Cluster) -> Result<usize> {
-    anyhow::bail!("not wired yet")
+pub async fn stop(ctx: &Ctx, cluster: &Cluster) -> Result<usize> {
+    let driver = driver(ctx);
+    let observed = look::observe(&ctx.home, cluster, &driver).await?;
+    let runner =
+        Runner { ctx, cluster: Some(cluster), profile: &cluster.name, driver: &driver, patience: TAKE_DOWN };
+    run(&runner, &plan::stop(cluster, &observed), TAKE_DOWN).await?;
+    Ok(observed.nodes.len())
 }
 
 /// Removes all machines and the network of a profile, also when its configuration is missing or corrupt.
 /// The caller removes the profile's directory afterwards.
-pub async fn delete(_ctx: &Ctx, _profile: &str, _cluster: Option<&Cluster>) -> Result<()> {
-    anyhow::bail!("not wired yet")
+pub async fn delete(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>) -> Result<()> {
+    let driver = driver(ctx);
+    let machines = look::machines_of(profile, &driver).await?;
+    let runner = Runner { ctx, cluster, profile, driver: &driver, patience: TAKE_DOWN };
+    run(&runner, &plan::delete(machines.keys()), TAKE_DOWN).await
+}
+
+async fn run(runner: &Runner<'_>, plan: &Plan, limit: Duration) -> Result<()> {
+    let ctx = runner.ctx;
+    let deadline = Instant::now() + limit;
+    let result =
+        engine::run(runner.phases(plan), deadline, &ctx.cancel, &|event| ctx.emit(shown(event))).await;
+    match result {
+        Ok(()) => Ok(()),
+        // What already says why and what to do is passed on as it is.
+        Err(engine::Failure::Step { source, .. }) if source.is::<Fault>() => Err(source),
+        Err(failure @ engine::Failure::TimedOut { .. }) => {
+            Err(Fault::new(Reason::GuestStart, format!("{failure}"))
+                .advice(format!("Look at '{}', then run '{}' again", ctx.hint("logs"), ctx.hint("start")))
+                .into())
+        }
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+fn shown(event: engine::Event) -> Event {
+    use engine::Event as E;
+    let name = |node: Option<String>| node.unwrap_or_default();
+    match event {
+        E::PhaseStarted { phase, .. } => Event::PhaseStarted { step: numbered(&phase), phase },
+        E::PhaseFinished { phase, elapsed } => Event::PhaseFinished { phase, elapsed },
+        E::StepStarted { phase, step, node } => Event::StepStarted { phase, step, node: name(node) },
+        E::StepFinished { phase, step, node, elapsed } => {
+            Event::StepFinished { phase, step, node: name(node), elapsed }
+        }
+        E::StepFailed { phase, step, node, message, elapsed } => {
+            Event::StepFailed { phase, step, node: name(node), elapsed, message }
+        }
+    }
+}
+
+/// minikube's number of a phase of ours, where it has one that comes at the same place.
+fn numbered(phase: &str) -> Option<report::Step> {
+    Some(match phase {
+        "image" => step::PULLING_BASE_IMAGE,
+        "machines" => step::CREATING_CONTAINER,
+        "boot" => step::PREPARING_KUBERNETES,
+        "control plane" => step::BOOTING_CONTROL_PLANE,
+        "configure" => step::CONFIGURING_RBAC,
+        "verify" => step::VERIFYING_KUBERNETES,
+        _ => return None,
+    })
 }
 
 /// One answer per node, in the order of `cluster.nodes`.
-pub async fn observe(_ctx: &Ctx, _cluster: &Cluster) -> Result<Vec<NodeStatusInput>> {
-    anyhow::bail!("not wired yet")
+pub async fn observe(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatusInput>> {
+    look::status(&ctx.home, cluster, &driver(ctx)).await
 }
 
 /// Runs a command in a node with our own standard streams; its exit code.
-pub async fn exec(
-    _ctx: &Ctx,
-    _cluster: &Cluster,
-    _node: &Node,
-    _argv: Vec<String>,
-    _tty: bool,
-) -> Result<i32> {
-    anyhow::bail!("not wired yet")
+pub async fn exec(ctx: &Ctx, cluster: &Cluster, node: &Node, argv: Vec<String>, tty: bool) -> Result<i32> {
+    Ok(driver(ctx).run(&cluster.machine(node), &argv, Io::Inherit { tty }).await?.code)
 }
 
 /// Runs a command in a node and keeps what it prints.
-pub async fn read_command(
-    _ctx: &Ctx,
-    _cluster: &Cluster,
-    _node: &Node,
-    _argv: Vec<String>,
-) -> Result<Output> {
-    anyhow::bail!("not wired yet")
+pub async fn read_command(ctx: &Ctx, cluster: &Cluster, node: &Node, argv: Vec<String>) -> Result<Output> {
+    let output = driver(ctx).run(&cluster.machine(node), &argv, Io::Captured { stdin: Vec::new() }).await?;
+    Ok(Output {
+        status: ExitStatus::from_raw(output.code << 8),
+        stdout: output.stdout,
+        stderr: output.stderr,
+    })
 }
 
 /// The host's networks (links, routes, other profiles): where no new subnet may lie.
 pub async fn network_in_use(_ctx: &Ctx) -> Result<Vec<Ipv4Net>> {
-    anyhow::bail!("not wired yet")
+    drivers::native::networks_in_use().await
 }
 
-/// What the host lacks for this driver, one line each; empty when all is there.
-pub async fn missing_on_host(_ctx: &Ctx, _cluster: &Cluster) -> Result<Vec<String>> {
-    Ok(Vec::new())
+/// Can this host run machines of this driver?
+pub fn preflight(ctx: &Ctx) -> Result<(), Fault> {
+    driver(ctx).preflight()
 }
 
 /// Where clients on the host reach the API server.

@@ -1,0 +1,57 @@
+# manykube: two commands do everything on a fresh machine, `make up` and `make test`.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+MANYKUBE := target/release/manykube
+HOST     := $(shell rustc -vV | sed -n 's/^host: //p')
+# What the node image is built with, besides Go and Cargo.
+PACKAGES := mmdebstrap gcc libc6-dev libseccomp-dev pkg-config
+# Test results of a system test are worth nothing while another one uses the cores.
+SYSTEM   := cargo test --release --locked -p system-tests -- --test-threads=1 --nocapture
+
+.PHONY: help deps build image up down test unit system lint bench clean
+
+help: ## Show what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+
+deps: ## Install the Debian packages the build needs (as root), or say which are missing
+	@missing=$$(for p in $(PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done | tr '\n' ' '); \
+	if [ -z "$$missing" ]; then :; \
+	elif [ "$$(id -u)" = 0 ]; then \
+		echo "installing $$missing"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+	else echo "missing packages: $$missing(run as root: apt-get install $$missing)" >&2; exit 1; fi
+
+build: ## Build the command: target/release/manykube
+	cargo build --release --locked -p manykube
+	@mkdir -p target/release && ln -f target/$(HOST)/release/manykube $(MANYKUBE)
+
+image: deps build ## Build the node image, or find it in the cache
+	$(MANYKUBE) node-image build
+
+up: image ## Start a cluster that kubectl can use
+	$(MANYKUBE) start
+	$(MANYKUBE) kubectl -- get nodes -o wide
+
+down: build ## Remove that cluster
+	$(MANYKUBE) delete
+
+test: lint image unit system ## Run all tests: lints, unit tests, system tests on real clusters
+
+unit: ## Run the tests that need no cluster
+	cargo test --release --locked --workspace --exclude system-tests
+
+system: image ## Run the tests on real clusters (root)
+	$(SYSTEM)
+
+lint: ## Check formatting, lints and, where it is installed, licences
+	cargo fmt --all --check
+	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny check bans licenses sources; \
+	else echo "cargo-deny is not installed: licences are not checked (cargo install cargo-deny)"; fi
+
+bench: image ## Measure: time and CPU of a boot, of a warm start, of status
+	bench/boot
+
+clean: ## Remove what cargo built (the node images in the home's cache stay)
+	cargo clean

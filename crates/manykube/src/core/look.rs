@@ -1,0 +1,215 @@
+//! What is there: the planner's and `status`' view of machines, agents and the API.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use bootstrap::Identity;
+use bootstrap::api::{self, Health, NodeSeen};
+use drivers::{Driver, MachineState as Machine};
+use futures::future::join_all;
+use image::Store;
+use model::node_spec::{NodeState, PrepareState};
+use model::status::{Apiserver, Host, NodeStatusInput};
+use model::{Cluster, Home, Node, names};
+use plan::{Api, Image, MachineState, Observed, ObservedNode};
+
+/// Everything asked here is on this machine: an answer that takes longer is none.
+const LOOK: Duration = Duration::from_millis(1500);
+const NAME_LABEL: &str = "minikube.k8s.io/name";
+const CONTROLLERS: &str = "kube-controller-manager.yaml";
+
+/// All that a plan depends on.
+pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Result<Observed> {
+    let machines = machines_of(&cluster.name, driver).await?;
+    let client = client(home, cluster);
+    let api = async {
+        match &client {
+            Some(client) => Some((api::health(client, LOOK).await.ok()?, client)),
+            None => None,
+        }
+    };
+    let (network, api) = tokio::join!(drivers::native::network_is_up(&cluster.name), api);
+    // An API that does not answer may still be that of a cluster which was set up long ago.
+    let remembered = configured_file(home, &cluster.name).exists();
+    let (configured, system_ready) = match &api {
+        Some((Health::Ready, client)) => {
+            tokio::join!(is_configured(client), is_system_ready(client, cluster))
+        }
+        _ => (remembered, false),
+    };
+    let wanted = cluster.nodes.iter().map(|n| (cluster.machine(n), Some(n)));
+    let strays = machines.keys().filter(|m| cluster.find_node(m).is_none()).map(|m| (m.clone(), None));
+    let seen = join_all(wanted.chain(strays).map(|(machine, node)| {
+        let state = machines.get(&machine).copied();
+        let api = api.as_ref().map(|(health, client)| (*health, *client));
+        async move {
+            let mut observed = observe_node(home, cluster, &machine, node, state, api).await;
+            observed.adopted |= api.is_none() && remembered;
+            (machine, observed)
+        }
+    }))
+    .await;
+    Ok(Observed {
+        image: if Store::new(home.cache()).find(&cluster.kubernetes_version)?.is_some() {
+            Image::Present
+        } else {
+            Image::Absent
+        },
+        certificates: Identity::load(home, &cluster.name).is_ok(),
+        network: network?,
+        nodes: seen.into_iter().filter(|(_, n)| n.machine != MachineState::Absent).collect(),
+        configured,
+        system_ready,
+        // The command writes it when the plan is done: it is the user's file, not the cluster's.
+        kubeconfig: true,
+    })
+}
+
+async fn observe_node(
+    home: &Home,
+    cluster: &Cluster,
+    machine: &str,
+    node: Option<&Node>,
+    state: Option<Machine>,
+    api: Option<(Health, &kube::Client)>,
+) -> ObservedNode {
+    let agent = (state == Some(Machine::Running)).then(|| agent(home, machine)).flatten();
+    let in_api = match api {
+        Some((_, client)) => api::observe_node(client, machine, LOOK).await.ok().flatten(),
+        None => None,
+    };
+    let control_plane = node.is_some_and(|n| n.control_plane);
+    ObservedNode {
+        machine: match state {
+            None => MachineState::Absent,
+            Some(Machine::Stopped) => MachineState::Stopped,
+            Some(Machine::Running) => MachineState::Running,
+        },
+        up: agent.as_ref().is_some_and(is_up),
+        api: match api {
+            Some((Health::Ready, _)) if control_plane => Api::Ready,
+            Some((Health::Serving, _)) if control_plane => Api::Serving,
+            _ => Api::Down,
+        },
+        controllers: match &agent {
+            Some(agent) => agent.static_pods.iter().any(|f| f == CONTROLLERS),
+            None => {
+                state.is_some()
+                    && drivers::native::has_file(
+                        home,
+                        machine,
+                        &format!("{}/{CONTROLLERS}", model::node_spec::STATIC_POD_DIR),
+                    )
+            }
+        },
+        adopted: in_api.as_ref().is_some_and(|n| is_adopted(cluster, n)),
+        ready: in_api.is_some_and(|n| n.ready),
+    }
+}
+
+pub fn configured_file(home: &Home, profile: &str) -> std::path::PathBuf {
+    home.profile(profile).join("configured")
+}
+
+fn is_adopted(cluster: &Cluster, node: &NodeSeen) -> bool {
+    node.pod_cidr.is_some() && node.labels.get(NAME_LABEL) == Some(&cluster.name)
+}
+
+pub fn is_up(agent: &NodeState) -> bool {
+    agent.network_ready
+        && agent.prepare == PrepareState::Done
+        && agent.service("kubelet").is_some_and(|s| s.running)
+}
+
+pub fn agent(home: &Home, machine: &str) -> Option<NodeState> {
+    agent::client::state(&drivers::native::shared_dir(home, machine)).ok()
+}
+
+/// A client of the whole cluster; `None` while there is no certificate for one.
+pub fn client(home: &Home, cluster: &Cluster) -> Option<kube::Client> {
+    let identity = Identity::load(home, &cluster.name).ok()?;
+    api::client(&identity, cluster.endpoint()?, cluster.api_port).ok()
+}
+
+async fn is_configured(client: &kube::Client) -> bool {
+    api::is_marked(client, LOOK).await.unwrap_or(false)
+}
+
+async fn is_system_ready(client: &kube::Client, cluster: &Cluster) -> bool {
+    // One look: the condition gives up when less than its interval is left.
+    let once = Duration::from_millis(100);
+    api::system_pods_ready(client, &control_planes(cluster), once).await.is_ok()
+}
+
+pub fn control_planes(cluster: &Cluster) -> Vec<String> {
+    cluster.control_planes().map(|n| cluster.machine(n)).collect()
+}
+
+/// Machines that belong to a profile by their names, also ones that its configuration has lost.
+pub async fn machines_of(profile: &str, driver: &dyn Driver) -> Result<BTreeMap<String, Machine>> {
+    let all = driver.list().await?.into_iter();
+    Ok(all.filter(|m| belongs(profile, &m.name)).map(|m| (m.name, m.state)).collect())
+}
+
+fn belongs(profile: &str, machine: &str) -> bool {
+    machine == profile
+        || machine
+            .strip_prefix(profile)
+            .and_then(|rest| rest.strip_prefix('-'))
+            .is_some_and(|node| !node.is_empty() && names::node_number(node).is_some())
+}
+
+/// What `status` says of each node.
+pub async fn status(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Result<Vec<NodeStatusInput>> {
+    let machines = machines_of(&cluster.name, driver).await?;
+    let identity = Identity::load(home, &cluster.name).ok();
+    let nodes = cluster.nodes.iter().map(|node| {
+        let (machines, identity) = (&machines, &identity);
+        async move {
+            let machine = cluster.machine(node);
+            match machines.get(&machine) {
+                None => return NodeStatusInput::down(Host::Nonexistent),
+                Some(Machine::Stopped) => return NodeStatusInput::down(Host::Stopped),
+                Some(Machine::Running) => {}
+            }
+            let agent = agent(home, &machine);
+            let apiserver = match identity {
+                Some(identity) if node.control_plane => apiserver(identity, cluster, node).await,
+                _ => Apiserver::Stopped,
+            };
+            NodeStatusInput {
+                host: Host::Running,
+                kubelet_running: agent
+                    .as_ref()
+                    .is_some_and(|a| a.service("kubelet").is_some_and(|s| s.running)),
+                apiserver,
+                var_used_percent: agent.map_or(0, |a| a.var_used_percent),
+            }
+        }
+    });
+    Ok(join_all(nodes).await)
+}
+
+async fn apiserver(identity: &Identity, cluster: &Cluster, node: &Node) -> Apiserver {
+    let Ok(client) = api::client(identity, node.ip, cluster.api_port) else { return Apiserver::Error };
+    match api::health(&client, LOOK).await {
+        Ok(Health::Ready) => Apiserver::Running,
+        Ok(Health::Serving) => Apiserver::Error,
+        Err(_) => Apiserver::Stopped,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_belong_to_their_profile_only() {
+        assert!(belongs("demo", "demo"));
+        assert!(belongs("demo", "demo-m02"));
+        assert!(!belongs("demo", "demo-two"));
+        assert!(!belongs("demo", "demo2"));
+        assert!(!belongs("demo", "demo-"));
+    }
+}

@@ -1,0 +1,115 @@
+//! From the cluster that is wanted to the machine a driver makes.
+
+use std::net::Ipv4Addr;
+
+use anyhow::{Context, Result};
+use bootstrap::{Options, Pki, ProxyMode};
+use drivers::MachineSpec;
+use image::{NodeImage, Store};
+use model::node_spec::{HostEntry, NodeFile, NodeNetwork, NodeSpec, SPEC_PATH};
+use model::{Cluster, Home, Node, names};
+
+const MTU: u32 = 1500;
+
+/// The image of a node, with its files looked at: a damaged one must not become a node.
+pub fn image_of(home: &Home, version: &str) -> Result<NodeImage> {
+    Store::new(home.cache())
+        .find(version)?
+        .with_context(|| format!("no node image of Kubernetes {version} is in the store"))
+}
+
+/// With `pki`, all files of a machine that is to be created; without, what it takes to boot one.
+pub fn spec(home: &Home, cluster: &Cluster, node: &Node, pki: Option<&Pki>) -> Result<MachineSpec> {
+    let image = image_of(home, &node.kubernetes_version)?;
+    let mut files = Vec::new();
+    if let Some(pki) = pki {
+        let options = options(&image)?;
+        files = bootstrap::node_files(cluster, node, pki, &options)?;
+        let document = node_spec(cluster, node, &options.nameservers);
+        files.push(NodeFile::new(SPEC_PATH, 0o600, serde_json::to_vec_pretty(&document)?));
+    }
+    Ok(MachineSpec {
+        name: cluster.machine(node),
+        cluster: cluster.clone(),
+        ip: node.ip,
+        image,
+        cpus: cluster.node_cpus(node),
+        memory_mib: cluster.node_memory_mib(node),
+        files,
+    })
+}
+
+pub fn options(image: &NodeImage) -> Result<Options> {
+    Ok(Options {
+        pause_image: find_image(image, "/pause:")?,
+        // The host's own guards are nft rules, so a kernel that got this far has nftables.
+        proxy_mode: ProxyMode::Nftables,
+        nameservers: nameservers(),
+    })
+}
+
+/// The full name of an image that lies in the node image.
+pub fn find_image(image: &NodeImage, part: &str) -> Result<String> {
+    let found = image.manifest.images.iter().find(|i| i.contains(part));
+    found.cloned().with_context(|| format!("node image {} has no {part} image", image.name))
+}
+
+fn node_spec(cluster: &Cluster, node: &Node, nameservers: &[Ipv4Addr]) -> NodeSpec {
+    let (prepare, kubelet) = bootstrap::node_spec_parts(cluster, node);
+    let subnet = cluster.network.subnet;
+    let entry = |ip, name: &str| HostEntry { ip, name: name.to_owned() };
+    NodeSpec {
+        profile: cluster.name.clone(),
+        machine: cluster.machine(node),
+        control_plane: node.control_plane,
+        network: NodeNetwork {
+            address: ipnet::Ipv4Net::new_assert(node.ip, subnet.prefix_len()),
+            gateway: cluster.gateway(),
+            vip: (node.control_plane && !cluster.is_ha()).then(|| cluster.vip()),
+            pods: Some(cluster.pod_cidr_of(node)),
+            cluster_pods: cluster.network.pod_cidr,
+            services: cluster.network.service_cidr,
+            dns: nameservers.to_vec(),
+            mtu: MTU,
+        },
+        hosts: vec![
+            entry(cluster.gateway(), names::HOST_HOST),
+            entry(cluster.vip(), names::CONTROL_PLANE_HOST),
+        ],
+        prepare,
+        kubelet,
+        cpus: Some(cluster.node_cpus(node)),
+        memory_mib: Some(cluster.node_memory_mib(node)),
+    }
+}
+
+/// The host's name servers that a node can reach: one on a loopback address is the host's alone,
+/// and then the file of the resolver behind it names the real ones.
+fn nameservers() -> Vec<Ipv4Addr> {
+    ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"]
+        .iter()
+        .filter_map(|file| std::fs::read_to_string(file).ok())
+        .map(|text| parse_resolv_conf(&text))
+        .find(|servers| !servers.is_empty())
+        .unwrap_or_default()
+}
+
+fn parse_resolv_conf(text: &str) -> Vec<Ipv4Addr> {
+    text.lines()
+        .filter_map(|line| line.trim().strip_prefix("nameserver")?.trim().parse::<Ipv4Addr>().ok())
+        .filter(|ip| !ip.is_loopback() && !ip.is_unspecified())
+        .take(3)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_resolvers_are_not_for_nodes() {
+        let text = "# x\nnameserver 127.0.0.53\nnameserver ::1\nnameserver 9.9.9.9\noptions edns0\n";
+        assert_eq!(parse_resolv_conf(text), ["9.9.9.9".parse::<Ipv4Addr>().unwrap()]);
+        assert!(parse_resolv_conf("").is_empty());
+    }
+}

@@ -1,0 +1,266 @@
+//! How each step of a plan is done.
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result, bail};
+use bootstrap::addons::{AddonOptions, StorageImages};
+use bootstrap::api::{self, NodeLabels};
+use bootstrap::{Identity, pki};
+use drivers::{Driver, Io};
+use futures::future::LocalBoxFuture;
+use model::cluster::WaitFor;
+use model::node_spec::PrepareState;
+use model::{Cluster, Home, Node};
+use plan::Step;
+use tokio::time::sleep;
+
+use super::{images, look, machines};
+use crate::ctx::Ctx;
+
+/// A node that is asked to power off has this long before it is killed.
+const GRACE: Duration = Duration::from_secs(10);
+/// Between two looks at something that a user waits for.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+pub struct Runner<'a> {
+    pub ctx: &'a Ctx,
+    /// `None` when a profile is removed whose configuration is lost.
+    pub cluster: Option<&'a Cluster>,
+    pub profile: &'a str,
+    pub driver: &'a dyn Driver,
+    /// What is left of the time the user gives us.
+    pub patience: Duration,
+}
+
+impl<'a> Runner<'a> {
+    /// A plan as the engine runs it.
+    pub fn phases(&'a self, plan: &plan::Plan) -> Vec<engine::Phase<'a>> {
+        let step = |step: &Step| engine::Step {
+            name: step.title().to_owned(),
+            node: step.node().map(str::to_owned),
+            work: self.work(step.clone()),
+        };
+        plan.phases
+            .iter()
+            .map(|p| engine::Phase { name: p.name.to_owned(), steps: p.steps.iter().map(step).collect() })
+            .collect()
+    }
+
+    fn work(&'a self, step: Step) -> LocalBoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match &step {
+                Step::BuildImage => images::build(self.ctx, &self.cluster()?.kubernetes_version).await,
+                Step::Certificates => pki::ensure(self.home(), self.cluster()?, SystemTime::now()).map(drop),
+                Step::NetworkUp => self.driver.network_up(self.cluster()?).await,
+                Step::CreateMachine(m) => self.create(m).await,
+                Step::BootMachine(m) => self.boot(m).await,
+                Step::WaitApi(m) => self.wait_api(m).await,
+                Step::UploadConfig => self.upload_config().await,
+                Step::Addons => self.addons().await,
+                Step::MarkConfigured => self.mark_configured().await,
+                Step::ReleaseControllers(m) => self.release_controllers(m).await,
+                Step::ClearLeases => self.clear_leases().await,
+                Step::AdoptNode(m) => self.adopt(m).await,
+                Step::WaitNode(m) => self.wait_node(m).await,
+                Step::WaitSystem => self.wait_system().await,
+                Step::PowerOff(m) => self.driver.power_off(m, GRACE).await,
+                Step::NetworkDown => self.driver.network_down(self.profile, false).await,
+                Step::RemoveMachine(m) => self.driver.remove(m).await,
+                Step::ForgetNetwork => self.driver.network_down(self.profile, true).await,
+                // The user's own file is the command's business, before and after the plan.
+                Step::WriteKubeconfig | Step::RemoveKubeconfig => Ok(()),
+            }
+        })
+    }
+
+    fn home(&self) -> &'a Home {
+        &self.ctx.home
+    }
+
+    fn cluster(&self) -> Result<&'a Cluster> {
+        self.cluster.with_context(|| format!("profile {:?} has no configuration", self.profile))
+    }
+
+    fn node(&self, machine: &str) -> Result<&'a Node> {
+        self.cluster()?.find_node(machine).with_context(|| format!("no node {machine} in the configuration"))
+    }
+
+    fn client(&self) -> Result<kube::Client> {
+        let cluster = self.cluster()?;
+        let identity = Identity::load(self.home(), &cluster.name)?;
+        api::client(
+            &identity,
+            cluster.endpoint().context("the cluster has no control plane")?,
+            cluster.api_port,
+        )
+    }
+
+    async fn create(&self, machine: &str) -> Result<()> {
+        let cluster = self.cluster()?;
+        let pki = pki::ensure(self.home(), cluster, SystemTime::now())?;
+        let spec = machines::spec(self.home(), cluster, self.node(machine)?, Some(&pki))?;
+        spec.image.check().map_err(images::damaged)?;
+        self.driver.create(&spec).await
+    }
+
+    /// Boots, and returns when the node's kubelet runs. A node that gave up is booted again.
+    async fn boot(&self, machine: &str) -> Result<()> {
+        let given_up = look::agent(self.home(), machine)
+            .is_some_and(|a| a.problem.is_some() || matches!(a.prepare, PrepareState::Failed { .. }));
+        if given_up {
+            self.driver.power_off(machine, Duration::ZERO).await?;
+        }
+        let spec = machines::spec(self.home(), self.cluster()?, self.node(machine)?, None)?;
+        self.driver.boot(&spec).await?;
+        while !self.agent_is_up(machine).await? {
+            sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    }
+
+    /// Fails when the node says that it will never be.
+    async fn agent_is_up(&self, machine: &str) -> Result<bool> {
+        let Some(agent) = look::agent(self.home(), machine) else {
+            let running = self
+                .driver
+                .list()
+                .await?
+                .iter()
+                .any(|m| m.name == machine && m.state == drivers::MachineState::Running);
+            if !running {
+                bail!(
+                    "the machine ended while it was starting (see {})",
+                    drivers::native::shared_dir(self.home(), machine).join("agent.log").display()
+                );
+            }
+            return Ok(false);
+        };
+        match (&agent.prepare, &agent.problem) {
+            (PrepareState::Failed { step, output }, _) => bail!("{step} failed: {output}"),
+            (_, Some(problem)) => bail!("{problem}"),
+            _ => Ok(look::is_up(&agent)),
+        }
+    }
+
+    /// The API server of this very node answers the administrator. What needs roles may take longer.
+    async fn wait_api(&self, machine: &str) -> Result<()> {
+        let (cluster, node) = (self.cluster()?, self.node(machine)?);
+        let client = api::client(&Identity::load(self.home(), &cluster.name)?, node.ip, cluster.api_port)?;
+        let watch = async {
+            loop {
+                self.agent_is_up(machine).await?;
+                sleep(LOOK_AGAIN).await;
+            }
+        };
+        tokio::select! {
+            served = api::serving(&client, self.patience) => served.map(drop).map_err(Into::into),
+            failed = watch => failed,
+        }
+    }
+
+    async fn upload_config(&self) -> Result<()> {
+        let cluster = self.cluster()?;
+        let primary = cluster.machine(cluster.primary().context("the cluster has no control plane")?);
+        api::node_registered(&self.client()?, &primary, self.patience).await?;
+        for argv in bootstrap::finish_commands(cluster) {
+            self.in_node(&primary, &argv).await?;
+        }
+        Ok(())
+    }
+
+    async fn addons(&self) -> Result<()> {
+        let cluster = self.cluster()?;
+        let primary = cluster.primary().context("the cluster has no control plane")?;
+        let manifests = self.in_node(&cluster.machine(primary), &bootstrap::addon_manifest_command()).await?;
+        let image = machines::image_of(self.home(), &primary.kubernetes_version)?;
+        let options = AddonOptions {
+            dns_log: false,
+            storage: Some(StorageImages {
+                provisioner: machines::find_image(&image, "/local-path-provisioner:")?,
+                helper: machines::find_image(&image, "/busybox:")?,
+            }),
+        };
+        let objects = bootstrap::addons::objects(cluster, &manifests, &options)?;
+        Ok(api::apply(&self.client()?, &objects, self.patience).await?)
+    }
+
+    /// They were held back so that the API server has the machine to itself while it starts.
+    async fn release_controllers(&self, machine: &str) -> Result<()> {
+        api::ready(&self.client()?, self.patience).await?;
+        self.in_node(machine, &bootstrap::release_command()).await.map(drop)
+    }
+
+    async fn clear_leases(&self) -> Result<()> {
+        let client = self.client()?;
+        api::ready(&client, self.patience).await?;
+        Ok(api::delete_stale_leases(&client, self.patience).await?)
+    }
+
+    async fn adopt(&self, machine: &str) -> Result<()> {
+        let (cluster, node, client) = (self.cluster()?, self.node(machine)?, self.client()?);
+        api::node_registered(&client, machine, self.patience).await?;
+        let primary = cluster.primary().is_some_and(|p| p.name == node.name);
+        let labels = NodeLabels {
+            profile: cluster.name.clone(),
+            version: format!("v{}", env!("CARGO_PKG_VERSION")),
+            commit: crate::version::COMMIT.to_owned(),
+            updated_at: jiff::Timestamp::now(),
+            primary,
+        };
+        api::label_node(&client, machine, &labels, self.patience).await?;
+        Ok(api::set_pod_cidr(&client, machine, cluster.pod_cidr_of(node), self.patience).await?)
+    }
+
+    async fn wait_node(&self, machine: &str) -> Result<()> {
+        let uptime = look::agent(self.home(), machine).context("its agent does not answer")?.uptime;
+        let booted = jiff::Timestamp::now() - Duration::from_secs(uptime + 1);
+        Ok(api::node_ready(&self.client()?, machine, booted, self.patience).await?)
+    }
+
+    /// In the cluster, and beside it for when the cluster cannot be asked.
+    async fn mark_configured(&self) -> Result<()> {
+        api::mark(&self.client()?, self.patience).await?;
+        fs_err::write(look::configured_file(self.home(), self.profile), "").map_err(Into::into)
+    }
+
+    async fn wait_system(&self) -> Result<()> {
+        let (cluster, client) = (self.cluster()?, self.client()?);
+        let asked = |what: &[WaitFor]| what.iter().any(|w| cluster.wait.components.contains(w));
+        api::ready(&client, self.patience).await?;
+        if asked(&[WaitFor::SystemPods, WaitFor::AppsRunning]) {
+            api::system_pods_ready(&client, &look::control_planes(cluster), self.patience).await?;
+            self.dns_answers().await?;
+        }
+        if asked(&[WaitFor::DefaultSa]) {
+            api::default_service_account(&client, self.patience).await?;
+        }
+        Ok(())
+    }
+
+    /// Asked through the service address, as a pod would: this is DNS and kube-proxy at work, not what
+    /// the API remembers of their pods.
+    async fn dns_answers(&self) -> Result<()> {
+        let cluster = self.cluster()?;
+        let machine = cluster.machine(cluster.primary().context("the cluster has no control plane")?);
+        let name = format!("kubernetes.default.svc.{}", cluster.network.dns_domain);
+        let server = model::address::dns_service(cluster.network.service_cidr).to_string();
+        let argv = ["busybox", "timeout", "1", "busybox", "nslookup", &name, &server].map(str::to_owned);
+        while self.driver.run(&machine, &argv, Io::Captured { stdin: Vec::new() }).await?.code != 0 {
+            sleep(LOOK_AGAIN).await;
+        }
+        Ok(())
+    }
+
+    /// Runs a command of ours in a node; its output, or an error with the end of it.
+    async fn in_node(&self, machine: &str, argv: &[String]) -> Result<String> {
+        let output = self.driver.run(machine, argv, Io::Captured { stdin: Vec::new() }).await?;
+        if output.code != 0 {
+            let all = [output.stdout, output.stderr].concat();
+            let text = String::from_utf8_lossy(&all).into_owned();
+            let lines: Vec<&str> = text.trim_end().lines().collect();
+            let tail = lines[lines.len().saturating_sub(12)..].join("\n");
+            bail!("`{}` ended with exit code {}:\n{tail}", argv.join(" "), output.code);
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}

@@ -1,0 +1,122 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Everything on a host that a cluster could leave behind, as sets that can be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Footprint {
+    pub processes: BTreeSet<String>,
+    pub mounts: BTreeSet<String>,
+    pub namespaces: BTreeSet<String>,
+    pub links: BTreeSet<String>,
+    pub routes: BTreeSet<String>,
+    pub nft_tables: BTreeSet<String>,
+    pub cgroups: BTreeSet<String>,
+    pub settings: BTreeSet<String>,
+}
+
+const SETTINGS: [&str; 6] = [
+    "net/ipv4/ip_forward",
+    "fs/inotify/max_user_instances",
+    "fs/inotify/max_user_watches",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "vm/overcommit_memory",
+];
+
+impl Footprint {
+    /// Of this thread's network namespace and of the whole host otherwise.
+    pub fn take() -> Footprint {
+        Footprint {
+            processes: processes(),
+            mounts: lines("/proc/self/mountinfo"),
+            namespaces: namespaces(),
+            links: lines("/proc/thread-self/net/dev")
+                .into_iter()
+                .filter_map(|l| Some(l.split_once(':')?.0.trim().to_owned()))
+                .collect(),
+            routes: lines("/proc/thread-self/net/fib_trie"),
+            nft_tables: nft_tables(),
+            cgroups: directories(Path::new("/sys/fs/cgroup")),
+            settings: SETTINGS
+                .iter()
+                .map(|s| format!("{s} = {}", read(&format!("/proc/sys/{s}")).trim()))
+                .collect(),
+        }
+    }
+
+    /// What is in this one and was not in `before`, one line each; empty when nothing is left.
+    pub fn left_since(&self, before: &Footprint) -> Vec<String> {
+        let pairs = [
+            ("process", &self.processes, &before.processes),
+            ("mount", &self.mounts, &before.mounts),
+            ("namespace", &self.namespaces, &before.namespaces),
+            ("link", &self.links, &before.links),
+            ("route", &self.routes, &before.routes),
+            ("nft table", &self.nft_tables, &before.nft_tables),
+            ("cgroup", &self.cgroups, &before.cgroups),
+            ("setting", &self.settings, &before.settings),
+        ];
+        pairs
+            .iter()
+            .flat_map(|(kind, now, then)| now.difference(then).map(move |x| format!("{kind}: {x}")))
+            .collect()
+    }
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+fn lines(path: &str) -> BTreeSet<String> {
+    read(path).lines().map(str::to_owned).collect()
+}
+
+fn pids() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Programs, zombies too, but no kernel threads.
+fn processes() -> BTreeSet<String> {
+    let me = std::process::id();
+    pids()
+        .into_iter()
+        .filter(|pid| *pid != me)
+        .filter_map(|pid| {
+            let stat = read(&format!("/proc/{pid}/stat"));
+            let (head, tail) = stat.rsplit_once(')')?;
+            let parent = tail.split_ascii_whitespace().nth(1)?;
+            let kernel = pid == 2 || parent == "2";
+            (!kernel).then(|| head.to_owned())
+        })
+        .collect()
+}
+
+fn namespaces() -> BTreeSet<String> {
+    let kinds = ["mnt", "pid", "net", "uts", "ipc", "cgroup"];
+    pids()
+        .into_iter()
+        .flat_map(|pid| kinds.map(|kind| std::fs::read_link(format!("/proc/{pid}/ns/{kind}"))))
+        .filter_map(|link| Some(link.ok()?.to_string_lossy().into_owned()))
+        .collect()
+}
+
+/// Asks the host's nft: the test's own eyes, not the product's.
+fn nft_tables() -> BTreeSet<String> {
+    let output = std::process::Command::new("nft").args(["list", "tables"]).output().expect("run nft");
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+fn directories(root: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut todo = vec![root.to_owned()];
+    while let Some(dir) = todo.pop() {
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|t| t.is_dir()) {
+                found.insert(entry.path().display().to_string());
+                todo.push(entry.path());
+            }
+        }
+    }
+    found
+}

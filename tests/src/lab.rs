@@ -1,0 +1,120 @@
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sched::{CloneFlags, unshare};
+use tempfile::TempDir;
+
+use crate::Ran;
+
+/// A home, a kubeconfig and a network namespace for one test. What the test leaves is removed, also
+/// when it fails.
+pub struct Lab {
+    dir: TempDir,
+}
+
+impl Lab {
+    /// Moves this thread, and all that it starts, into a fresh network namespace.
+    pub fn new() -> Lab {
+        assert!(nix::unistd::geteuid().is_root(), "system tests make namespaces: run them as root");
+        unshare(CloneFlags::CLONE_NEWNET).expect("make a network namespace");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
+        runtime.block_on(async {
+            let net = netlink::Netlink::open().expect("netlink");
+            let lo = net.link("lo").await.expect("lo").expect("a namespace has lo");
+            net.up(lo.index).await.expect("switch lo on");
+        });
+        // On the disk of the work tree: images are linked, not copied, within one file system.
+        let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/system-tests");
+        std::fs::create_dir_all(&base).expect("make the directory of the tests");
+        let base = base.canonicalize().expect("the directory of the tests");
+        Lab { dir: TempDir::with_prefix_in("lab-", base).expect("make a home") }
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.dir.path().join("kubeconfig")
+    }
+
+    /// A place for files of the test.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn program() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/manykube")
+    }
+
+    fn cache() -> PathBuf {
+        let home = || PathBuf::from(std::env::var_os("HOME").expect("HOME")).join(".manykube/cache");
+        std::env::var_os("MANYKUBE_CACHE").map_or_else(home, PathBuf::from)
+    }
+
+    pub fn command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
+        let mut command = Command::new(Self::program());
+        command
+            .args(args)
+            .env("MANYKUBE_HOME", self.home())
+            .env("MANYKUBE_CACHE", Self::cache())
+            .env("KUBECONFIG", self.kubeconfig())
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn manykube(&self, args: &[&str]) -> Ran {
+        let began = Instant::now();
+        let output = self.command(args).output().expect("run manykube");
+        Ran::new(format!("manykube {}", args.join(" ")), output, began.elapsed())
+    }
+
+    /// The real kubectl, by way of `manykube kubectl`.
+    pub fn kubectl(&self, args: &[&str]) -> Ran {
+        self.manykube(&[&["kubectl", "--"], args].concat())
+    }
+
+    pub fn apply(&self, manifest: &str) {
+        let file = self.path("manifest.yaml");
+        std::fs::write(&file, manifest).expect("write a manifest");
+        self.kubectl(&["apply", "-f", &file.to_string_lossy()]).ok();
+    }
+
+    pub fn spawn(&self, args: &[&str]) -> Child {
+        self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start manykube")
+    }
+}
+
+impl Default for Lab {
+    fn default() -> Lab {
+        Lab::new()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let logs = self.manykube(&["logs", "-n", "40"]);
+            eprintln!("--- logs of the failed test\n{}{}", logs.stdout, logs.stderr);
+        }
+        let deleted = self.manykube(&["delete", "--all"]);
+        if deleted.code != 0 && !std::thread::panicking() {
+            panic!("the lab could not be cleaned up: {}", deleted.stderr);
+        }
+    }
+}
+
+/// Asks until the answer is there, ten times a second; panics with the last answer after `limit`.
+#[track_caller]
+pub fn eventually<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Result<T, String>) -> T {
+    let began = Instant::now();
+    loop {
+        match ask() {
+            Ok(value) => return value,
+            Err(why) if began.elapsed() > limit => panic!("{what}: not within {limit:?}: {why}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(100)),
+        }
+    }
+}
