@@ -34,6 +34,10 @@ fn main() -> ExitCode {
     if argv.get(1).is_some_and(|a| a == "agent") {
         return agent::main(&argv.split_off(2));
     }
+    let command = argv.get(1).map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
+    if let Some(code) = drivers::native::entry(&command, argv.get(2..).unwrap_or_default()) {
+        return code;
+    }
     // An error only means that one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let called =

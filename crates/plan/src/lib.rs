@@ -12,5 +12,5 @@ mod world;
 
 pub use observed::{Api, Image, MachineState, Observed, ObservedNode};
 pub use start::start;
-pub use step::{Phase, Plan, Step};
+pub use step::{Phase, Plan, Step, phase};
 pub use stop::{delete, stop};

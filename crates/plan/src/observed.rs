@@ -15,7 +15,6 @@ pub struct Observed {
     pub configured: bool,
     /// All that `--wait` asks for beyond the nodes is true.
     pub system_ready: bool,
-    pub kubeconfig: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use model::Cluster;
 
 use crate::observed::{Api, Image, MachineState, Observed, ObservedNode};
-use crate::step::{Plan, Step};
+use crate::step::{Plan, Step, phase};
 
 pub fn start(desired: &Cluster, observed: &Observed) -> Plan {
     let absent = ObservedNode::absent();
@@ -52,19 +52,16 @@ pub fn start(desired: &Cluster, observed: &Observed) -> Plan {
     if !observed.configured {
         verify.push(Step::MarkConfigured);
     }
-    if !observed.kubeconfig {
-        verify.push(Step::WriteKubeconfig);
-    }
 
     Plan::default()
         // The image is what machines are made of, and the network borrows its tools.
-        .phase("image", if observed.image == Image::Absent { vec![Step::BuildImage] } else { vec![] })
-        .phase("ground", ground.into_iter().flatten().collect())
-        .phase("machines", create)
-        .phase("boot", boot)
-        .phase("control plane", each(Step::WaitApi, &|cp, n| cp && (n.api != Api::Ready || !n.up)))
-        .phase("configure", configure)
-        .phase("verify", verify)
+        .phase(phase::IMAGE, if observed.image == Image::Absent { vec![Step::BuildImage] } else { vec![] })
+        .phase(phase::GROUND, ground.into_iter().flatten().collect())
+        .phase(phase::MACHINES, create)
+        .phase(phase::BOOT, boot)
+        .phase(phase::CONTROL_PLANE, each(Step::WaitApi, &|cp, n| cp && (n.api != Api::Ready || !n.up)))
+        .phase(phase::CONFIGURE, configure)
+        .phase(phase::VERIFY, verify)
 }
 
 #[cfg(test)]
@@ -79,14 +76,21 @@ mod tests {
         let text = plan.to_string();
         assert_eq!(
             text,
-            " 1. image: build the node image\n \
-             2. ground: make certificates; make the network\n \
-             3. machines: create the machine (minikube)\n \
-             4. boot: boot (minikube)\n \
-             5. control plane: wait for the API server (minikube)\n \
-             6. configure: record kubeadm's configuration; apply kube-proxy, DNS and storage; \
-             start the controllers (minikube); label the node and give it its pod range (minikube)\n \
-             7. verify: wait until the node is Ready (minikube); wait for DNS and the system pods; mark the cluster as set up; configure kubectl"
+            " 1. Building the node image: build the node image
+ \
+             2. Preparing certificates and network: make certificates; make the network
+ \
+             3. Creating machines: create the machine (minikube)
+ \
+             4. Booting machines: boot (minikube)
+ \
+             5. Booting the control plane: wait for the API server (minikube)
+ \
+             6. Configuring the cluster: record kubeadm's configuration; apply kube-proxy, DNS and storage; \
+             start the controllers (minikube); label the node and give it its pod range (minikube)
+ \
+             7. Verifying that all is ready: wait until the node is Ready (minikube); \
+             wait for DNS and the system pods; mark the cluster as set up"
         );
     }
 

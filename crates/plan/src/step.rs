@@ -7,6 +7,20 @@ pub struct Plan {
     pub phases: Vec<Phase>,
 }
 
+/// What a person is told while a phase runs.
+pub mod phase {
+    pub const IMAGE: &str = "Building the node image";
+    pub const GROUND: &str = "Preparing certificates and network";
+    pub const MACHINES: &str = "Creating machines";
+    pub const BOOT: &str = "Booting machines";
+    pub const CONTROL_PLANE: &str = "Booting the control plane";
+    pub const CONFIGURE: &str = "Configuring the cluster";
+    pub const VERIFY: &str = "Verifying that all is ready";
+    pub const POWER_OFF: &str = "Powering off";
+    pub const REMOVE: &str = "Removing machines";
+    pub const HOST: &str = "Cleaning up the host";
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {
     pub name: &'static str,
@@ -37,13 +51,11 @@ pub enum Step {
     AdoptNode(String),
     WaitNode(String),
     WaitSystem,
-    WriteKubeconfig,
 
     PowerOff(String),
     NetworkDown,
     RemoveMachine(String),
     ForgetNetwork,
-    RemoveKubeconfig,
 }
 
 impl Plan {
@@ -82,12 +94,10 @@ impl Step {
             Step::AdoptNode(_) => "label the node and give it its pod range",
             Step::WaitNode(_) => "wait until the node is Ready",
             Step::WaitSystem => "wait for DNS and the system pods",
-            Step::WriteKubeconfig => "configure kubectl",
             Step::PowerOff(_) => "power off",
             Step::NetworkDown => "take the network down",
             Step::RemoveMachine(_) => "remove the machine",
             Step::ForgetNetwork => "remove the network",
-            Step::RemoveKubeconfig => "remove the kubectl context",
         }
     }
 

@@ -63,7 +63,6 @@ impl World {
                 nodes: BTreeMap::new(),
                 configured: false,
                 system_ready: false,
-                kubeconfig: false,
             },
             stale_leases: false,
             applied: BTreeSet::new(),
@@ -152,7 +151,6 @@ impl World {
                 assert!(self.seen.nodes.values().any(|n| n.controllers));
                 self.seen.system_ready = true;
             }
-            Step::WriteKubeconfig => self.seen.kubeconfig = true,
             Step::PowerOff(m) => {
                 let node = self.node(m);
                 (node.machine, node.up, node.ready, node.api) =
@@ -165,7 +163,6 @@ impl World {
             Step::RemoveMachine(m) => {
                 self.seen.nodes.remove(m);
             }
-            Step::RemoveKubeconfig => self.seen.kubeconfig = false,
         }
     }
 }

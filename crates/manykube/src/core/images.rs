@@ -11,7 +11,7 @@ use crate::report::{Event, Style};
 pub async fn build(ctx: &Ctx, version: &str) -> Result<()> {
     let missing = image::missing_tools();
     if !missing.is_empty() {
-        let packages: Vec<&str> = missing.iter().map(|t| t.package.as_ref()).collect();
+        let packages: Vec<&str> = missing.iter().map(|t| t.package).collect();
         return Err(Fault::new(Reason::ProviderNotFound, format!("No node image of Kubernetes {version} is in the store, and this host lacks what it takes to build one"))
             .advice(format!("Install: apt-get install {} (or '{} node-image import FILE')", packages.join(" "), ctx.tool))
             .into());

@@ -22,7 +22,9 @@ const CONTROLLERS: &str = "kube-controller-manager.yaml";
 /// All that a plan depends on.
 pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Result<Observed> {
     let machines = machines_of(&cluster.name, driver).await?;
-    let client = client(home, cluster);
+    // Asking for an address that no machine holds only costs time.
+    let runs = cluster.control_planes().any(|n| machines.get(&cluster.machine(n)) == Some(&Machine::Running));
+    let client = if runs { client(home, cluster) } else { None };
     let api = async {
         match &client {
             Some(client) => Some((api::health(client, LOOK).await.ok()?, client)),
@@ -61,8 +63,6 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
         nodes: seen.into_iter().filter(|(_, n)| n.machine != MachineState::Absent).collect(),
         configured,
         system_ready,
-        // The command writes it when the plan is done: it is the user's file, not the cluster's.
-        kubeconfig: true,
     })
 }
 

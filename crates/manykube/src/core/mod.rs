@@ -16,7 +16,7 @@ use drivers::{Driver, Io};
 use ipnet::Ipv4Net;
 use model::status::NodeStatusInput;
 use model::{Cluster, Fault, Node, Reason};
-use plan::Plan;
+use plan::{Plan, phase};
 
 use crate::ctx::Ctx;
 use crate::report::{self, Event, steps::start as step};
@@ -30,8 +30,6 @@ const TAKE_DOWN: Duration = Duration::from_secs(120);
 pub struct StartOpts {
     pub dry_run: bool,
     pub wait_timeout: Duration,
-    /// The profile was made by this command: after a failure it may be removed again.
-    pub delete_on_failure: bool,
 }
 
 /// What a start did.
@@ -68,11 +66,8 @@ pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Star
         driver: &driver,
         patience: opts.wait_timeout,
     };
-    let result = run(&runner, &plan, opts.wait_timeout).await;
-    if result.is_err() && opts.delete_on_failure && !ctx.cancel.is_cancelled() {
-        delete(ctx, &cluster.name, Some(cluster)).await?;
-    }
-    result.map(|()| Started::Changed)
+    run(&runner, &plan, opts.wait_timeout).await?;
+    Ok(Started::Changed)
 }
 
 /// Stops all machines; the number of nodes that have one.
@@ -81,7 +76,7 @@ pub async fn stop(ctx: &Ctx, cluster: &Cluster) -> Result<usize> {
     let observed = look::observe(&ctx.home, cluster, &driver).await?;
     let runner =
         Runner { ctx, cluster: Some(cluster), profile: &cluster.name, driver: &driver, patience: TAKE_DOWN };
-    run(&runner, &plan::stop(cluster, &observed), TAKE_DOWN).await?;
+    run(&runner, &plan::stop(&observed), TAKE_DOWN).await?;
     Ok(observed.nodes.len())
 }
 
@@ -131,12 +126,12 @@ fn shown(event: engine::Event) -> Event {
 /// minikube's number of a phase of ours, where it has one that comes at the same place.
 fn numbered(phase: &str) -> Option<report::Step> {
     Some(match phase {
-        "image" => step::PULLING_BASE_IMAGE,
-        "machines" => step::CREATING_CONTAINER,
-        "boot" => step::PREPARING_KUBERNETES,
-        "control plane" => step::BOOTING_CONTROL_PLANE,
-        "configure" => step::CONFIGURING_RBAC,
-        "verify" => step::VERIFYING_KUBERNETES,
+        phase::IMAGE => step::PULLING_BASE_IMAGE,
+        phase::MACHINES => step::CREATING_CONTAINER,
+        phase::BOOT => step::PREPARING_KUBERNETES,
+        phase::CONTROL_PLANE => step::BOOTING_CONTROL_PLANE,
+        phase::CONFIGURE => step::CONFIGURING_RBAC,
+        phase::VERIFY => step::VERIFYING_KUBERNETES,
         _ => return None,
     })
 }

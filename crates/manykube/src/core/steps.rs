@@ -67,8 +67,6 @@ impl<'a> Runner<'a> {
                 Step::NetworkDown => self.driver.network_down(self.profile, false).await,
                 Step::RemoveMachine(m) => self.driver.remove(m).await,
                 Step::ForgetNetwork => self.driver.network_down(self.profile, true).await,
-                // The user's own file is the command's business, before and after the plan.
-                Step::WriteKubeconfig | Step::RemoveKubeconfig => Ok(()),
             }
         })
     }

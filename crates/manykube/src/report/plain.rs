@@ -1,7 +1,5 @@
 //! Lines of text: for pipes and files, and the messages of the terminal reporter.
 
-use std::fmt::Write as _;
-
 use super::elapsed;
 use super::event::Event;
 use super::style::Style;
@@ -48,12 +46,9 @@ impl Lines {
                 let at = at_node(node);
                 stdout = self.line(Style::Option, &format!("{at}{step} ({})", elapsed::human(*time)));
             }
-            Event::StepFailed { step, node, elapsed: time, message, .. } => {
-                let mut text = format!("{}{step}: failed after {}", at_node(node), elapsed::human(*time));
-                if !message.is_empty() {
-                    // Writing to a String cannot fail.
-                    let _ = write!(text, ": {message}");
-                }
+            // Why is said by the fatal error that follows.
+            Event::StepFailed { step, node, elapsed: time, .. } => {
+                let text = format!("{}{step}: failed after {}", at_node(node), elapsed::human(*time));
                 stderr = self.line(Style::Warning, &text);
             }
         }

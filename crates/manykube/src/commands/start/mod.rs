@@ -40,7 +40,7 @@ async fn start(ctx: &Ctx, args: &Args) -> Result<()> {
     messages::greeting(ctx, &wanted.cluster, wanted.old.is_some(), args.driver.is_some());
     checks::ignored(args).into_iter().chain(wanted.warnings.clone()).for_each(|w| ctx.warn(w));
     if args.dry_run {
-        core::start(ctx, &wanted.cluster, opts(args, &wanted)).await?;
+        core::start(ctx, &wanted.cluster, opts(args)).await?;
         messages::dry_run(ctx);
         return Ok(());
     }
@@ -99,12 +99,8 @@ fn host_can(ctx: &Ctx, args: &Args, driver: DriverKind) -> Result<(), Fault> {
     core::preflight(ctx)
 }
 
-fn opts(args: &Args, wanted: &Wanted) -> StartOpts {
-    StartOpts {
-        dry_run: args.dry_run,
-        wait_timeout: args.wait_timeout,
-        delete_on_failure: args.delete_on_failure && wanted.old.is_none(),
-    }
+fn opts(args: &Args) -> StartOpts {
+    StartOpts { dry_run: args.dry_run, wait_timeout: args.wait_timeout }
 }
 
 async fn make(ctx: &Ctx, args: &Args, wanted: &Wanted) -> Result<()> {
@@ -112,7 +108,7 @@ async fn make(ctx: &Ctx, args: &Args, wanted: &Wanted) -> Result<()> {
     profile::save(&ctx.home, cluster, wanted.old.as_ref().map(|f| &f.raw))?;
     ctx.recorder.open(&ctx.home.profile_events(&cluster.name))?;
     messages::starting(ctx, cluster);
-    if core::start(ctx, cluster, opts(args, wanted)).await? == Started::AlreadyRunning {
+    if core::start(ctx, cluster, opts(args)).await? == Started::AlreadyRunning {
         tracing::info!("The running cluster does not require reconfiguration");
         messages::already_running(ctx, cluster);
     }
