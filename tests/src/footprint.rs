@@ -1,5 +1,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
+
+use crate::eventually;
 
 /// Everything on a host that a cluster could leave behind, as sets that can be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,8 +47,18 @@ impl Footprint {
         }
     }
 
+    /// Panics when something is there that was not before. The kernel and the host's init may take a
+    /// moment to bury what has died.
+    #[track_caller]
+    pub fn assert_nothing_left(&self) {
+        eventually("nothing is left behind", Duration::from_secs(5), || {
+            let left = Footprint::take().left_since(self);
+            if left.is_empty() { Ok(()) } else { Err(left.join("\n")) }
+        });
+    }
+
     /// What is in this one and was not in `before`, one line each; empty when nothing is left.
-    pub fn left_since(&self, before: &Footprint) -> Vec<String> {
+    fn left_since(&self, before: &Footprint) -> Vec<String> {
         let pairs = [
             ("process", &self.processes, &before.processes),
             ("mount", &self.mounts, &before.mounts),

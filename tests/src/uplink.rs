@@ -16,6 +16,7 @@ nft -f - <<EOF
 table ip stray {
   chain seen {
     type filter hook prerouting priority -300; policy accept;
+    NAMESERVERS
     ip daddr { 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 } counter name private
     ip saddr { 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 } counter name unmasked
   }
@@ -40,9 +41,10 @@ impl Uplink {
             let other = std::fs::read_link(format!("/proc/{pid}/ns/net")).map_err(|e| e.to_string())?;
             if other == own { Err("still ours".into()) } else { Ok(()) }
         });
+        let setup = SETUP.replace("NAMESERVERS", &nameserver_rules());
         shell(&format!(
             "ip link add uplink0 type veth peer name up0 netns {pid} && ip addr add 198.51.100.2/24 dev uplink0 && \
-             ip link set uplink0 up && nsenter -t {pid} -n bash -ec '{SETUP}' && ip route add default via 198.51.100.1"
+             ip link set uplink0 up && nsenter -t {pid} -n bash -ec '{setup}' && ip route add default via 198.51.100.1"
         ));
         uplink
     }
@@ -60,6 +62,15 @@ impl Uplink {
         };
         (count("private"), count("unmasked"))
     }
+}
+
+/// Pods' questions about the outside go to the host's own name servers, wherever those are.
+fn nameserver_rules() -> String {
+    let text = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+    let servers = text.lines().filter_map(|l| l.strip_prefix("nameserver ")).filter(|s| !s.contains(':'));
+    servers
+        .map(|ip| format!("ip daddr {} meta l4proto {{ tcp, udp }} th dport 53 accept\n", ip.trim()))
+        .collect()
 }
 
 impl Default for Uplink {

@@ -37,17 +37,16 @@ fn killed_starts_are_finished_by_the_next() {
     lab.manykube(&["status"]).ok();
 
     lab.manykube(&["delete"]).ok();
-    let left = Footprint::take().left_since(&before);
-    assert!(left.is_empty(), "{}", left.join("\n"));
+    before.assert_nothing_left();
 }
 
 #[test]
 fn ctrl_c_ends_soon_and_says_what_to_do() {
     let lab = Lab::new();
     for moment in [20, 150, 3000] {
-        let start =
-            lab.command(&["start"]).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-        let start = { start }.spawn().expect("start manykube");
+        let mut command = lab.command(&["start"]);
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        let start = command.spawn().expect("start manykube");
         std::thread::sleep(Duration::from_millis(moment));
         let pid = Pid::from_raw(i32::try_from(start.id()).expect("a pid"));
         kill(pid, Signal::SIGINT).expect("Ctrl-C");

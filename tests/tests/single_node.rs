@@ -245,10 +245,7 @@ fn stop_and_start(lab: &Lab) {
 fn delete_leaves_nothing(lab: &Lab, before: &Footprint) {
     let deleted = lab.manykube(&["delete"]).ok();
     println!("delete: {:.1} s", deleted.elapsed.as_secs_f32());
-    eventually("nothing is left", Duration::from_secs(5), || {
-        let left = Footprint::take().left_since(before);
-        if left.is_empty() { Ok(()) } else { Err(left.join("\n")) }
-    });
+    before.assert_nothing_left();
     for dir in ["profiles", "machines", "networks"] {
         let entries: Vec<_> =
             std::fs::read_dir(lab.home().join(dir)).into_iter().flatten().flatten().collect();

@@ -15,6 +15,12 @@ pub fn write(spec: &NodeSpec) -> Result<()> {
         let random = std::fs::read_to_string("/proc/sys/kernel/random/uuid")?;
         fs_err::write("/etc/machine-id", random.replace('-', ""))?;
     }
+    // minikube's place for certificates, and kubeadm's: commands by hand find them without a flag.
+    let pki = std::path::Path::new("/etc/kubernetes/pki");
+    if spec.control_plane && !pki.exists() {
+        fs_err::create_dir_all("/etc/kubernetes")?;
+        fs_err::os::unix::fs::symlink("/var/lib/minikube/certs", pki)?;
+    }
     Ok(())
 }
 

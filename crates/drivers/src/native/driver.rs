@@ -85,6 +85,7 @@ impl Driver for Native {
             }
         }
         paths.forget_init()?;
+        network::detach(machine).await?;
         // A kubelet that finds pods' groups of an earlier life never starts its static pods.
         Cgroup::of(machine, paths.dir())?.remove()
     }
@@ -155,6 +156,7 @@ impl Native {
     }
 
     async fn launch(&self, spec: &MachineSpec, paths: &Paths) -> Result<u32> {
+        network::detach(&spec.name).await?;
         let cgroup = Cgroup::of(&spec.name, paths.dir())?;
         cgroup.remove()?;
         let host_cpus = std::thread::available_parallelism().map_or(1, |n| n.get());

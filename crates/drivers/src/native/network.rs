@@ -68,6 +68,12 @@ pub async fn down(home: &Home, profile: &str, forget: bool) -> Result<()> {
     fs_err::remove_file(file).map_err(Into::into)
 }
 
+/// Takes a machine's cable away. The kernel does so itself when a namespace ends, but in its own time:
+/// the cable of a machine that just died would pass for that of the one booted next.
+pub async fn detach(machine: &str) -> Result<()> {
+    Netlink::open()?.remove_link(&cable_name(machine)).await
+}
+
 /// Connects a machine to its bridge, unless it is.
 pub async fn attach(cluster: &Cluster, machine: &str, ip: Ipv4Addr, pid: u32) -> Result<()> {
     let net = Netlink::open()?;
