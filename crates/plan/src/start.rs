@@ -41,13 +41,14 @@ pub fn start(desired: &Cluster, observed: &Observed) -> Plan {
     configure.extend(each(Step::ReleaseControllers, &|cp, n| cp && !n.controllers));
     configure.extend(each(Step::AdoptNode, &|_, n| !n.adopted));
 
+    let waits = !desired.wait.components.is_empty();
+    if waits {
+        configure.extend(each(Step::WaitNode, &|_, n| !n.ready || n.machine != MachineState::Running));
+    }
     let settled = configure.is_empty() && boot.is_empty();
     let mut verify = Vec::new();
-    if !desired.wait.components.is_empty() {
-        verify.extend(each(Step::WaitNode, &|_, n| !n.ready || n.machine != MachineState::Running));
-        if !settled || !observed.system_ready || !verify.is_empty() {
-            verify.push(Step::WaitSystem);
-        }
+    if waits && (!settled || !observed.system_ready) {
+        verify.push(Step::WaitSystem);
     }
     if !observed.configured {
         verify.push(Step::MarkConfigured);
@@ -76,21 +77,15 @@ mod tests {
         let text = plan.to_string();
         assert_eq!(
             text,
-            " 1. Building the node image: build the node image
- \
-             2. Preparing certificates and network: make certificates; make the network
- \
-             3. Creating machines: create the machine (minikube)
- \
-             4. Booting machines: boot (minikube)
- \
-             5. Booting the control plane: wait for the API server (minikube)
- \
+            " 1. Building the node image: build the node image\n \
+             2. Preparing certificates and network: make certificates; make the network\n \
+             3. Creating machines: create the machine (minikube)\n \
+             4. Booting machines: boot (minikube)\n \
+             5. Booting the control plane: wait for the API server (minikube)\n \
              6. Configuring the cluster: record kubeadm's configuration; apply kube-proxy, DNS and storage; \
-             start the controllers (minikube); label the node and give it its pod range (minikube)
- \
-             7. Verifying that all is ready: wait until the node is Ready (minikube); \
-             wait for DNS and the system pods; mark the cluster as set up"
+             start the controllers (minikube); label the node and give it its pod range (minikube); \
+             wait until the node is Ready (minikube)\n \
+             7. Verifying that all is ready: wait for DNS and the system pods; mark the cluster as set up"
         );
     }
 

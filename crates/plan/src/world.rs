@@ -143,7 +143,7 @@ impl World {
                 self.node(m).adopted = true;
             }
             Step::WaitNode(m) => {
-                assert!(self.node(m).up && self.node(m).adopted);
+                assert!(self.api_up() && self.seen.nodes[m].up);
                 self.node(m).ready = true;
             }
             Step::WaitSystem => {

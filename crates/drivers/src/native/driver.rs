@@ -156,6 +156,10 @@ impl Native {
     }
 
     async fn launch(&self, spec: &MachineSpec, paths: &Paths) -> Result<u32> {
+        let image_rootfs = paths.image_rootfs()?;
+        if !image_rootfs.is_dir() {
+            bail!("the node image {} that {} was made of is gone", image_rootfs.display(), spec.name);
+        }
         network::detach(&spec.name).await?;
         let cgroup = Cgroup::of(&spec.name, paths.dir())?;
         cgroup.remove()?;
@@ -168,7 +172,7 @@ impl Native {
         let launch = Launch {
             machine: spec.name.clone(),
             dir: paths.dir().to_owned(),
-            image_rootfs: spec.image.rootfs(),
+            image_rootfs,
             agent: self.agent_program()?,
             cgroup,
         };
@@ -238,7 +242,13 @@ fn create(paths: &Paths, spec: &MachineSpec) -> Result<()> {
         "ConfigVersion": 3,
         "DriverName": "native",
         "Name": spec.name,
-        "Driver": { "IPAddress": spec.ip, "MachineName": spec.name, "CPU": spec.cpus, "Memory": spec.memory_mib },
+        "Driver": {
+            "IPAddress": spec.ip,
+            "MachineName": spec.name,
+            "CPU": spec.cpus,
+            "Memory": spec.memory_mib,
+            "ImageRootfs": spec.image.rootfs(),
+        },
     });
     fs_err::write(building.config_file(), serde_json::to_vec_pretty(&record)?)?;
     fs_err::set_permissions(building.config_file(), PermissionsExt::from_mode(0o600))?;

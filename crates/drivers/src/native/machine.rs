@@ -62,6 +62,15 @@ impl Paths {
         self.dir.join("config.json")
     }
 
+    /// The root of the image the machine was made of. Its disk is only right on top of that one, so a
+    /// newer image of the same version does not take its place.
+    pub fn image_rootfs(&self) -> Result<PathBuf> {
+        let record: serde_json::Value = serde_json::from_slice(&fs_err::read(self.config_file())?)
+            .with_context(|| format!("read {}", self.config_file().display()))?;
+        let path = record["Driver"]["ImageRootfs"].as_str().context("the machine's record names no image")?;
+        Ok(PathBuf::from(path))
+    }
+
     pub fn exists(&self) -> bool {
         self.config_file().is_file()
     }

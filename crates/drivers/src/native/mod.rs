@@ -51,6 +51,13 @@ pub async fn networks_in_use() -> anyhow::Result<Vec<ipnet::Ipv4Net>> {
     network::in_use().await
 }
 
+/// A machine whose root lies on this directory, running or not.
+pub fn machine_on_image(home: &Home, rootfs: &std::path::Path) -> Option<String> {
+    let entries = std::fs::read_dir(home.machines()).ok()?;
+    let mut names = entries.flatten().filter_map(|e| e.file_name().into_string().ok());
+    names.find(|name| machine::Paths::new(home, name).image_rootfs().is_ok_and(|used| used == rootfs))
+}
+
 /// Directory shared with a machine: the agent's socket is in it.
 pub fn shared_dir(home: &Home, machine: &str) -> std::path::PathBuf {
     machine::Paths::new(home, machine).shared()

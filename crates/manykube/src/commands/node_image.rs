@@ -12,7 +12,6 @@ use model::{Fault, Reason};
 use super::print;
 use crate::ctx::Ctx;
 use crate::report::{Event, Style, elapsed};
-use crate::state::profile;
 use crate::{host, table};
 
 #[derive(Debug, Clone, clap::Args)]
@@ -145,20 +144,13 @@ fn found(store: &Store) -> Result<String> {
     Ok(image.name)
 }
 
-/// The root of every node of a profile, running or not, lies on its image.
+/// The root of every node, running or not, lies on its image.
 fn refuse_if_used(ctx: &Ctx, store: &Store, name: &str) -> Result<()> {
-    let version = store.get(name)?.manifest.kubernetes;
-    let user = profile::list(&ctx.home)?
-        .into_iter()
-        .filter_map(|(profile, file)| Some((profile, file.ok()?)))
-        .find(|(_, file)| file.cluster.nodes.iter().any(|n| n.kubernetes_version == version));
-    match user {
-        Some((profile, _)) => Err(Fault::new(
-            Reason::ImageUnusable,
-            format!("The node image {name} is used by the cluster \"{profile}\""),
-        )
-        .advice("Delete the cluster first")
-        .into()),
+    match drivers::native::machine_on_image(&ctx.home, &store.get(name)?.rootfs()) {
+        Some(machine) => {
+            let message = format!("The node image {name} is what node \"{machine}\" is made of");
+            Err(Fault::new(Reason::ImageUnusable, message).advice("Delete the cluster first").into())
+        }
         None => Ok(()),
     }
 }
