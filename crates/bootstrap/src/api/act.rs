@@ -23,19 +23,26 @@ pub struct NodeLabels {
     pub commit: String,
     pub updated_at: jiff::Timestamp,
     pub primary: bool,
+    /// Has kubeadm's label of control planes (kubeadm itself gives it to the first one only).
+    pub control_plane: bool,
 }
 
 impl NodeLabels {
     fn to_json(&self) -> Value {
         let time = self.updated_at.to_zoned(TimeZone::UTC).strftime("%Y_%m_%dT%H_%M_%S_%z").to_string();
-        json!({
+        let mut labels = json!({
             "minikube.k8s.io/name": self.profile,
             "minikube.k8s.io/version": self.version,
             "minikube.k8s.io/commit": self.commit,
             // A label may hold no colon and no plus sign.
             "minikube.k8s.io/updated_at": time.replace('+', ""),
             "minikube.k8s.io/primary": self.primary.to_string(),
-        })
+        });
+        if self.control_plane {
+            labels["node-role.kubernetes.io/control-plane"] = json!("");
+            labels["node.kubernetes.io/exclude-from-external-load-balancers"] = json!("");
+        }
+        labels
     }
 }
 
@@ -101,6 +108,7 @@ mod tests {
             commit: "abc".into(),
             updated_at: jiff::Timestamp::from_second(1_794_700_800).unwrap(),
             primary: true,
+            control_plane: false,
         };
         insta::assert_snapshot!(serde_json::to_string_pretty(&labels.to_json()).unwrap());
     }

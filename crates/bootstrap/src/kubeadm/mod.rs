@@ -23,7 +23,7 @@ pub fn files(cluster: &Cluster, node: &Node, options: &Options) -> Result<Vec<No
     let mut files = vec![resolv_conf(cluster, options)];
     if node.control_plane {
         files.push(NodeFile::new(paths::KUBEADM_CONFIG, 0o600, config(cluster, node, options)?));
-        files.extend(patches::files()?);
+        files.extend(patches::files(cluster)?);
     } else {
         // What `kubeadm join` would fetch from the API, without waiting for one.
         files.extend(kubelet::worker_files(cluster, node)?);

@@ -1,6 +1,7 @@
 //! kubeadm patches for its static pods.
 
 use anyhow::Result;
+use model::Cluster;
 use model::node_spec::NodeFile;
 use serde_json::json;
 
@@ -10,8 +11,25 @@ const COMPONENTS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manage
 
 /// kubeadm's startup probes wait 10 s before their first look and 10 s between two, so that a pod
 /// which runs after 2 s is Ready after 10 or 20. The number of tries keeps kubeadm's four minutes.
-pub fn files() -> Result<Vec<NodeFile>> {
-    COMPONENTS.into_iter().map(patch).collect()
+pub fn files(cluster: &Cluster) -> Result<Vec<NodeFile>> {
+    let mut files: Vec<NodeFile> = COMPONENTS.into_iter().map(patch).collect::<Result<_>>()?;
+    if cluster.is_ha() {
+        files.push(first_members(cluster)?);
+    }
+    Ok(files)
+}
+
+/// The first control planes form etcd together, none joins another. A patch and not part of the
+/// configuration, because that is uploaded and read by control planes that join later.
+fn first_members(cluster: &Cluster) -> Result<NodeFile> {
+    let members: Vec<String> = cluster
+        .control_planes()
+        .map(|n| format!("{}=https://{}:2380", cluster.machine(n), n.ip))
+        .collect();
+    // The last one of two flags counts: kubeadm's own names this node only.
+    let flag = format!("--initial-cluster={}", members.join(","));
+    let patch = json!([{ "op": "add", "path": "/spec/containers/0/command/-", "value": flag }]);
+    Ok(NodeFile::new(format!("{}/etcd1+json.yaml", paths::PATCHES), 0o644, yaml::to_string(&patch)?))
 }
 
 fn patch(component: &str) -> Result<NodeFile> {
@@ -26,8 +44,18 @@ mod tests {
 
     #[test]
     fn one_patch_for_each_component() {
-        let files = files().unwrap();
+        let files = files(&crate::fixture::cluster(1, 0)).unwrap();
+        assert_eq!(files.len(), COMPONENTS.len());
         assert_eq!(files[1].path, "/etc/kubernetes/patches/kube-apiserver+strategic.yaml");
         insta::assert_snapshot!(String::from_utf8_lossy(&files[1].data));
+    }
+
+    #[test]
+    fn three_control_planes_form_etcd_together() {
+        let files = files(&crate::fixture::cluster(3, 1)).unwrap();
+        let text = String::from_utf8_lossy(&files[4].data).into_owned();
+        let flag = "--initial-cluster=demo=https://192.168.49.2:2380,demo-m02=https://192.168.49.3:2380,\
+                    demo-m03=https://192.168.49.4:2380";
+        assert!(text.contains(flag), "{text}");
     }
 }

@@ -204,6 +204,7 @@ impl<'a> Runner<'a> {
             commit: crate::version::COMMIT.to_owned(),
             updated_at: jiff::Timestamp::now(),
             primary,
+            control_plane: node.control_plane,
         };
         api::label_node(&client, machine, &labels, self.patience).await?;
         Ok(api::set_pod_cidr(&client, machine, cluster.pod_cidr_of(node), self.patience).await?)

@@ -27,9 +27,12 @@ pub struct Args {
     /// Number of nodes
     #[arg(short, long, value_name = "N")]
     pub nodes: Option<u32>,
-    /// Three control planes and a virtual address
+    /// Three control planes behind one virtual address
     #[arg(long)]
     pub ha: bool,
+    /// Number of control planes among the nodes
+    #[arg(long, value_name = "N")]
+    pub control_planes: Option<u32>,
     /// The /24 that the nodes live in
     #[arg(long, value_name = "CIDR")]
     pub subnet: Option<String>,

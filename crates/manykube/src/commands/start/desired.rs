@@ -16,6 +16,8 @@ const POD_CIDR: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 16);
 const SERVICE_CIDR: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 96, 0, 0), 12);
 const API_PORT: u16 = 8443;
 const CERT_HOURS: u32 = 26280;
+/// Control planes of `--ha`.
+const HA: u32 = 3;
 
 /// What the flags cannot know.
 #[derive(Debug, Clone)]
@@ -30,20 +32,13 @@ pub struct Facts<'a> {
 
 /// A cluster that is not there yet.
 pub fn fresh(args: &Args, facts: &Facts<'_>) -> Result<Cluster, Fault> {
-    if args.ha || args.nodes.is_some_and(|n| n > 1) {
-        return Err(Fault::new(Reason::Unimplemented, "More than one node is not supported yet")
-            .advice("Leave --ha and --nodes out"));
-    }
-    if args.nodes == Some(0) {
-        return Err(values::usage("--nodes must be at least 1"));
-    }
+    let (count, control_planes) = counts(args)?;
     let network = network(args, facts)?;
-    let ip = address::node_ip(network.subnet, 1)
-        .ok_or_else(|| values::usage(format!("{} has no room for a node", network.subnet)))?;
+    let nodes = nodes(&network, count, control_planes, &facts.version)?;
     let host = facts.host;
     let memory = match &args.memory {
         Some(text) => resources::parse_memory(text)?.or_all(host.memory_mib),
-        None => resources::default_memory(host.memory_mib, 1),
+        None => resources::default_memory(host.memory_mib, count),
     };
     let cpus = match &args.cpus {
         Some(text) => resources::parse_cpus(text)?.or_all(host.cpus),
@@ -64,15 +59,7 @@ pub fn fresh(args: &Args, facts: &Facts<'_>) -> Result<Cluster, Fault> {
         disk_mib: disk,
         network,
         api_port: args.apiserver_port.map_or(Ok(API_PORT), values::api_port)?,
-        nodes: vec![Node {
-            name: names::node(1),
-            ip,
-            control_plane: true,
-            worker: true,
-            kubernetes_version: facts.version.clone(),
-            cpus: None,
-            memory_mib: None,
-        }],
+        nodes,
         api_names: Vec::new(),
         api_ips: Vec::new(),
         cert_expiration_hours: CERT_HOURS,
@@ -84,6 +71,48 @@ pub fn fresh(args: &Args, facts: &Facts<'_>) -> Result<Cluster, Fault> {
     };
     changeable(&mut cluster, args)?;
     Ok(cluster)
+}
+
+/// All nodes, and how many of them are control planes (the first ones).
+fn counts(args: &Args) -> Result<(u32, u32), Fault> {
+    if args.nodes == Some(0) || args.control_planes == Some(0) {
+        return Err(values::usage("--nodes and --control-planes must be at least 1"));
+    }
+    if args.ha && args.nodes.is_some_and(|n| n < HA) {
+        return Err(values::usage(format!("--ha makes {HA} control planes: --nodes cannot be less")));
+    }
+    let control_planes = args.control_planes.unwrap_or(if args.ha { HA } else { 1 });
+    if args.ha && control_planes < HA {
+        return Err(values::usage(format!("--ha makes at least {HA} control planes, not {control_planes}")));
+    }
+    Ok((args.nodes.unwrap_or(control_planes).max(control_planes), control_planes))
+}
+
+fn nodes(network: &Network, count: u32, control_planes: u32, version: &str) -> Result<Vec<Node>, Fault> {
+    let node = |number| {
+        Some(Node {
+            name: names::node(number),
+            ip: address::node_ip(network.subnet, number)?,
+            control_plane: number <= control_planes,
+            worker: true,
+            kubernetes_version: version.to_owned(),
+            cpus: None,
+            memory_mib: None,
+        })
+    };
+    let full = || values::usage(format!("{} has no room for {count} nodes", network.subnet));
+    (1..=count).map(|number| node(number).ok_or_else(full)).collect()
+}
+
+/// Two of two, or three of four, must live: one more control plane that can fail, and no more that may.
+pub fn even(cluster: &Cluster) -> Option<String> {
+    let count = cluster.control_planes().count();
+    (count % 2 == 0).then(|| {
+        format!(
+            "{count} control planes survive the loss of no more than {} do: an odd number is better",
+            count - 1
+        )
+    })
 }
 
 fn network(args: &Args, facts: &Facts<'_>) -> Result<Network, Fault> {
