@@ -4,14 +4,15 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use anyhow::{Context, Result};
-use model::node_spec::{NodeSpec, SPEC_PATH};
+use model::node_spec::{NodeSpec, PEERS_PATH, SPEC_PATH};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{LocalSet, spawn_local};
 
 use crate::reaper::Reaper;
 use crate::service::{self, Service};
 use crate::state::Node;
-use crate::{cni, files, log, network, poweroff, prepare, socket, sysctl};
+use crate::vip::{self, Place};
+use crate::{cni, files, log, network, peers, poweroff, prepare, routes, socket, sysctl};
 
 pub fn run() -> ExitCode {
     log::init();
@@ -63,9 +64,21 @@ async fn bring_up(node: &Rc<Node>, reaper: &Reaper) -> Result<()> {
     cni::write(&node.spec.network)?;
     let containerd = Service::start(node, reaper, service::containerd());
     // The network, containerd and kubeadm's files do not need each other.
-    tokio::try_join!(network::up(node, reaper), prepare::run(node, reaper), service::containerd_answers())?;
+    tokio::try_join!(connect(node, reaper), prepare::run(node, reaper), service::containerd_answers())?;
     let kubelet = Service::start(node, reaper, service::kubelet(&node.spec.kubelet));
     containerd.forever().await;
     kubelet.forever().await;
+    Ok(())
+}
+
+/// The node's own network, then what it shares with other nodes; that follows their coming and
+/// going from here on.
+async fn connect(node: &Rc<Node>, reaper: &Reaper) -> Result<()> {
+    let peers = peers::follow(PEERS_PATH.into());
+    let elected = peers.borrow().election.is_some();
+    network::up(node, reaper, elected).await?;
+    let place = Place { node: node.clone(), reaper: reaper.clone(), link: network::LINK.to_owned() };
+    node.parts.spawn_local(vip::run(place, peers.clone(), elected));
+    spawn_local(routes::keep(node.clone(), network::LINK.to_owned(), peers));
     Ok(())
 }

@@ -6,17 +6,22 @@
 pub mod client;
 mod cni;
 mod commands;
+#[doc(hidden)]
+pub mod component;
 mod files;
 mod init;
 mod log;
 mod network;
+mod peers;
 mod poweroff;
 mod prepare;
 mod reaper;
+mod routes;
 mod service;
 mod socket;
 mod state;
 mod sysctl;
+mod vip;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use ipnet::Ipv4Net;
-use model::node_spec::{LOG_DIR, NodeNetwork};
+use model::node_spec::NodeNetwork;
 use netlink::Netlink;
 use tokio::time::sleep;
 
@@ -13,10 +13,10 @@ use crate::commands;
 use crate::reaper::Reaper;
 use crate::state::Node;
 
-const LINK: &str = "eth0";
-const RULES: &str = "/run/manykube-pods.nft";
+pub const LINK: &str = "eth0";
 
-pub async fn up(node: &Rc<Node>, reaper: &Reaper) -> Result<()> {
+/// `elected`: who has the virtual address is not ours to say.
+pub async fn up(node: &Rc<Node>, reaper: &Reaper, elected: bool) -> Result<()> {
     let net = Netlink::open()?;
     let spec = &node.spec.network;
     if let Some(lo) = net.link("lo").await? {
@@ -32,7 +32,9 @@ pub async fn up(node: &Rc<Node>, reaper: &Reaper) -> Result<()> {
     };
     net.up(link.index).await?;
     net.add_address(link.index, spec.address).await?;
-    if let Some(vip) = spec.vip {
+    if let Some(vip) = spec.vip
+        && !elected
+    {
         net.add_address(link.index, Ipv4Net::from(vip)).await?;
     }
     net.default_route(link.index, spec.gateway).await?;
@@ -51,7 +53,6 @@ async fn pod_rules(spec: &NodeNetwork, reaper: &Reaper) -> Result<()> {
          type nat hook postrouting priority srcnat; policy accept;\n    \
          oifname \"{LINK}\" ip saddr {pods} ip daddr != {pods} masquerade\n  }}\n}}\n"
     );
-    fs_err::write(RULES, rules)?;
-    let argv = ["nft", "-f", RULES].map(str::to_owned);
-    commands::run(reaper, &argv, &format!("{LOG_DIR}/prepare.log")).await.context("set the pods' rules")
+    let argv = ["nft", "-f", "-"].map(str::to_owned);
+    commands::feed(reaper, &argv, rules.as_bytes()).await.context("set the pods' rules").map(drop)
 }

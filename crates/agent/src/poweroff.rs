@@ -6,17 +6,24 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::state::Node;
 
 /// Pods get this long to end by themselves.
 const PODS: Duration = Duration::from_secs(5);
+const HAND_OVER: Duration = Duration::from_millis(500);
 const SERVICE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 
 pub async fn run(node: &Rc<Node>) {
     node.stopping.set(true);
+    // First of all, while everything still works, what others can take over.
+    node.stop.cancel();
+    node.parts.close();
+    if timeout(HAND_OVER, node.parts.wait()).await.is_err() {
+        tracing::warn!("not everything was handed over in {HAND_OVER:?}");
+    }
     stop_service(node, "kubelet").await;
     // Everything in the namespace but us: the processes of all pods, and containerd, which leaves
     // its containers alone when it ends.

@@ -4,13 +4,18 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use model::node_spec::{NodeSpec, NodeState, PrepareState, STATIC_POD_DIR, ServiceState};
+use model::node_spec::{NodeSpec, NodeState, PodRoute, PrepareState, STATIC_POD_DIR, ServiceState, VipState};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 pub struct Node {
     pub spec: NodeSpec,
     pub state: RefCell<Known>,
     /// Set when the node goes down: nothing is restarted any more.
     pub stopping: Cell<bool>,
+    /// Tells parts that have something to hand over before the node goes down, and who they are.
+    pub stop: CancellationToken,
+    pub parts: TaskTracker,
     since: Instant,
 }
 
@@ -19,6 +24,8 @@ pub struct Known {
     pub problem: Option<String>,
     pub prepare: PrepareState,
     pub services: BTreeMap<&'static str, ServiceState>,
+    pub vip: Option<VipState>,
+    pub routes: Vec<PodRoute>,
 }
 
 impl Node {
@@ -28,8 +35,17 @@ impl Node {
             problem: None,
             prepare: PrepareState::Running { step: String::new() },
             services: BTreeMap::new(),
+            vip: None,
+            routes: Vec::new(),
         };
-        Node { spec, state: RefCell::new(known), stopping: Cell::new(false), since: Instant::now() }
+        Node {
+            spec,
+            state: RefCell::new(known),
+            stopping: Cell::new(false),
+            stop: CancellationToken::new(),
+            parts: TaskTracker::new(),
+            since: Instant::now(),
+        }
     }
 
     pub fn document(&self) -> NodeState {
@@ -43,6 +59,8 @@ impl Node {
             services: known.services.values().cloned().collect(),
             static_pods: static_pods(),
             var_used_percent: var_used_percent(),
+            vip: known.vip.clone(),
+            routes: known.routes.clone(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 
 /// All of the node's own network namespace.
-const SETTINGS: [(&str, &str); 6] = [
+const SETTINGS: [(&str, &str); 8] = [
     ("net/ipv4/ip_forward", "1"),
     // Pods' packets come in by cables the reverse path does not name.
     ("net/ipv4/conf/all/rp_filter", "0"),
@@ -13,6 +13,10 @@ const SETTINGS: [(&str, &str); 6] = [
     // The virtual address moves between nodes: nobody may answer for what it does not hold.
     ("net/ipv4/conf/all/arp_ignore", "1"),
     ("net/ipv4/conf/all/arp_announce", "2"),
+    // The holder sends connections on by the link they came in: that is meant so, nobody has to be
+    // told a shorter way.
+    ("net/ipv4/conf/all/send_redirects", "0"),
+    ("net/ipv4/conf/default/send_redirects", "0"),
     ("net/ipv4/ping_group_range", "0 2147483647"),
 ];
 

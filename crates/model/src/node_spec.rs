@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 /// Where the document lies in the node.
 pub const SPEC_PATH: &str = "/etc/manykube/node.json";
+/// What an agent is told while it runs: who else is there. Written anew (by a rename, so that nobody
+/// reads half of it) whenever nodes come or go; the agent notices within a fraction of a second.
+pub const PEERS_PATH: &str = "/etc/manykube/peers.json";
 /// The agent's own program in the node.
 pub const AGENT_PATH: &str = "/usr/local/bin/manykube";
 /// A directory shared with the host: the agent's socket and the logs live here.
@@ -39,7 +42,8 @@ pub struct NodeNetwork {
     /// Address with the node network's prefix length.
     pub address: Ipv4Net,
     pub gateway: Ipv4Addr,
-    /// Held by this node (one control plane holds it alone until there are more).
+    /// Held by this node (one control plane holds it alone until there are more). Once
+    /// `Peers::election` is set the election decides instead.
     pub vip: Option<Ipv4Addr>,
     /// This node's share of the pods' range; `None` when another CNI is to configure it.
     pub pods: Option<Ipv4Net>,
@@ -48,6 +52,43 @@ pub struct NodeNetwork {
     /// Name servers of the host that a node can reach.
     pub dns: Vec<Ipv4Addr>,
     pub mtu: u32,
+}
+
+/// The document at [`PEERS_PATH`]. It is apart from [`NodeSpec`] because it changes while nodes run:
+/// a cluster of one control plane grows to three without a restart.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peers {
+    /// Addresses of all control planes, the reader's own among them.
+    #[serde(default)]
+    pub control_planes: Vec<Ipv4Addr>,
+    /// Addresses of all nodes. Their shares of the pods' range follow from them.
+    #[serde(default)]
+    pub nodes: Vec<Ipv4Addr>,
+    /// Without it nobody moves the virtual address.
+    #[serde(default)]
+    pub election: Option<Election>,
+}
+
+/// How the control planes agree who holds the virtual address. The same on all of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Election {
+    pub vip: Ipv4Addr,
+    /// Of the API servers, on the nodes and on the virtual address.
+    pub api_port: u16,
+    /// Of the advertisements (UDP).
+    #[serde(default = "Election::default_port")]
+    pub port: u16,
+}
+
+impl Election {
+    pub fn default_port() -> u16 {
+        // VRRP's protocol number, in the range that nobody hands out by default.
+        10112
+    }
+
+    pub fn new(vip: Ipv4Addr, api_port: u16) -> Election {
+        Election { vip, api_port, port: Election::default_port() }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +142,46 @@ pub struct NodeState {
     pub static_pods: Vec<String>,
     /// Per cent of /var in use.
     pub var_used_percent: u8,
+    /// Of control planes that take part in an election.
+    #[serde(default)]
+    pub vip: Option<VipState>,
+    /// To the pods of other nodes.
+    #[serde(default)]
+    pub routes: Vec<PodRoute>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VipState {
+    pub address: Ipv4Addr,
+    /// This node holds it.
+    pub holder: bool,
+    /// Who holds it, as far as this node has heard.
+    pub held_by: Option<Ipv4Addr>,
+    /// Of this node's own API server.
+    pub health: Health,
+    /// Seconds that this node has (or has not) been the holder.
+    pub since: u64,
+    /// Counts the elections.
+    pub term: u64,
+    /// Nodes whose API servers get the connections made to the virtual address.
+    pub backends: Vec<Ipv4Addr>,
+}
+
+/// Of an API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Health {
+    /// It does not answer, or too late, or only with failures.
+    Down,
+    /// It answers; whether it is ready is not known or not yet true.
+    Alive,
+    Ready,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodRoute {
+    pub pods: Ipv4Net,
+    pub via: Ipv4Addr,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

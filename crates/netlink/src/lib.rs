@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use tokio::task::JoinHandle;
 
 pub use link::{Link, Veth};
+pub use route::{Owner, Via};
 
 /// An open netlink socket. Its reader task ends with it.
 pub struct Netlink {
@@ -36,6 +37,7 @@ fn errno(error: &rtnetlink::Error) -> Option<i32> {
     }
 }
 
+const EADDRNOTAVAIL: i32 = 99;
 const EEXIST: i32 = 17;
 const ENODEV: i32 = 19;
 const ESRCH: i32 = 3;

@@ -4,11 +4,11 @@ use anyhow::{Context, Result};
 use futures::TryStreamExt;
 use ipnet::Ipv4Net;
 use rtnetlink::packet_route::AddressFamily;
-use rtnetlink::packet_route::address::AddressAttribute;
+use rtnetlink::packet_route::address::{AddressAttribute, CacheInfo};
 use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute, LinkMessage};
-use rtnetlink::{LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth};
+use rtnetlink::{AddressMessageBuilder, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth};
 
-use crate::{EEXIST, ENODEV, Netlink, errno};
+use crate::{EADDRNOTAVAIL, EEXIST, ENODEV, Netlink, errno};
 
 /// A network interface, as far as we care.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +42,17 @@ impl Netlink {
             Err(e) if errno(&e) == Some(ENODEV) => Ok(None),
             Err(e) => Err(e).with_context(|| format!("look up link {name}")),
         }
+    }
+
+    /// The link's hardware address.
+    pub async fn mac(&self, name: &str) -> Result<[u8; 6]> {
+        let mut found = self.handle.link().get().match_name(name).execute();
+        let message = found.try_next().await.with_context(|| format!("look up link {name}"))?;
+        let address = message.iter().flat_map(|m| &m.attributes).find_map(|a| match a {
+            LinkAttribute::Address(bytes) => <[u8; 6]>::try_from(bytes.as_slice()).ok(),
+            _ => None,
+        });
+        address.with_context(|| format!("link {name} has no hardware address"))
     }
 
     /// Makes the bridge if it is not there, and switches it on.
@@ -98,6 +109,32 @@ impl Netlink {
         match request.execute().await {
             Err(e) if errno(&e) != Some(EEXIST) => {
                 Err(e).with_context(|| format!("add address {address} to link {index}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds the address or renews it. With a `lifetime` the kernel removes it by itself when nobody
+    /// has renewed it for so many seconds.
+    pub async fn hold_address(&self, index: u32, address: Ipv4Net, lifetime: Option<u32>) -> Result<()> {
+        let ip = address.addr().into();
+        let mut request = self.handle.address().add(index, ip, address.prefix_len()).replace();
+        let mut times = CacheInfo::default();
+        times.ifa_valid = lifetime.unwrap_or(u32::MAX);
+        times.ifa_preferred = times.ifa_valid;
+        request.message_mut().attributes.push(AddressAttribute::CacheInfo(times));
+        request.execute().await.with_context(|| format!("hold address {address} on link {index}"))
+    }
+
+    /// Removes the address; one that is not there is removed already.
+    pub async fn remove_address(&self, index: u32, address: Ipv4Net) -> Result<()> {
+        let message = AddressMessageBuilder::<Ipv4Addr>::new()
+            .index(index)
+            .address(address.addr(), address.prefix_len())
+            .build();
+        match self.handle.address().del(message).execute().await {
+            Err(e) if errno(&e) != Some(EADDRNOTAVAIL) => {
+                Err(e).with_context(|| format!("remove address {address} from link {index}"))
             }
             _ => Ok(()),
         }

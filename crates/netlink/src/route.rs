@@ -4,14 +4,52 @@ use anyhow::{Context, Result};
 use futures::TryStreamExt;
 use ipnet::Ipv4Net;
 use rtnetlink::RouteMessageBuilder;
-use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteProtocol, RouteType};
 
 use crate::{EEXIST, ESRCH, Netlink, errno};
 
 /// Weaker than any route somebody else may add for the same network.
 const LAST_RESORT: u32 = u32::MAX - 1;
 
+/// A network behind a neighbour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Via {
+    pub net: Ipv4Net,
+    pub gateway: Ipv4Addr,
+    /// The link that leads to the neighbour.
+    pub link: u32,
+}
+
+/// Who made a route, as the kernel keeps it (`ip route … proto N`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner(pub u8);
+
 impl Netlink {
+    /// Adds the route, in place of another one to the same network.
+    pub async fn put_route(&self, owner: Owner, via: Via) -> Result<()> {
+        let request = self.handle.route().add(message(owner, via)).replace();
+        request.execute().await.with_context(|| format!("route {} by {}", via.net, via.gateway))
+    }
+
+    /// Removes the route; one that is not there is removed already.
+    pub async fn remove_route(&self, owner: Owner, via: Via) -> Result<()> {
+        match self.handle.route().del(message(owner, via)).execute().await {
+            Err(e) if errno(&e) != Some(ESRCH) => {
+                Err(e).with_context(|| format!("remove the route to {} by {}", via.net, via.gateway))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The routes that this owner made.
+    pub async fn routes_of(&self, owner: Owner) -> Result<Vec<Via>> {
+        let all = RouteMessageBuilder::<Ipv4Addr>::new().build();
+        let found: Vec<RouteMessage> =
+            self.handle.route().get(all).execute().try_collect().await.context("list routes")?;
+        let ours = found.iter().filter(|m| m.header.protocol == RouteProtocol::from(owner.0));
+        Ok(ours.filter_map(via).collect())
+    }
+
     pub async fn default_route(&self, index: u32, gateway: Ipv4Addr) -> Result<()> {
         let route = RouteMessageBuilder::<Ipv4Addr>::new().gateway(gateway).output_interface(index).build();
         self.add(route).await.with_context(|| format!("add the default route by {gateway}"))
@@ -63,4 +101,27 @@ fn unreachable(net: Ipv4Net) -> RouteMessage {
         .kind(RouteType::Unreachable)
         .priority(LAST_RESORT)
         .build()
+}
+
+fn message(owner: Owner, via: Via) -> RouteMessage {
+    RouteMessageBuilder::<Ipv4Addr>::new()
+        .destination_prefix(via.net.network(), via.net.prefix_len())
+        .gateway(via.gateway)
+        .output_interface(via.link)
+        .protocol(RouteProtocol::from(owner.0))
+        .build()
+}
+
+fn via(message: &RouteMessage) -> Option<Via> {
+    let (mut to, mut gateway, mut link) = (None, None, None);
+    for attribute in &message.attributes {
+        match attribute {
+            RouteAttribute::Destination(RouteAddress::Inet(ip)) => to = Some(*ip),
+            RouteAttribute::Gateway(RouteAddress::Inet(ip)) => gateway = Some(*ip),
+            RouteAttribute::Oif(index) => link = Some(*index),
+            _ => {}
+        }
+    }
+    let net = Ipv4Net::new(to?, message.header.destination_prefix_length).ok()?;
+    Some(Via { net, gateway: gateway?, link: link? })
 }

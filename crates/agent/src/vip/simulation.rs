@@ -1,0 +1,275 @@
+//! Whole elections with everything that can happen to nodes, in simulated time.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const STEP: Time = Duration::from_millis(10);
+const TICK: u32 = 5;
+/// Two that can hear each other may both hold no longer than this. One election, plus the
+/// advertisements that loss eats.
+const LONGEST_PAIR: Time = Duration::from_millis(1500);
+/// No holder although one could: as long as it takes to miss the old one, and once more for a
+/// holder that was lost in the middle of an election.
+const LONGEST_GAP: Time = Duration::from_millis(2500);
+/// A holder that is cut from all others gives up.
+const LONGEST_CUT: Time = Duration::from_millis(1000);
+
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    Kill,
+    Start,
+    Freeze,
+    Thaw,
+    Cut,
+    Plug,
+    Leave,
+    Health(Health),
+}
+
+struct Machine {
+    ip: Ipv4Addr,
+    state: Option<State>,
+    frozen: bool,
+    cut: bool,
+    health: Health,
+    /// What the network says: the address is on this machine.
+    holds: bool,
+    alone_since: Option<Time>,
+    inbox: Vec<(Time, Event)>,
+    phase: u32,
+}
+
+struct World {
+    now: Time,
+    machines: Vec<Machine>,
+    loss: f64,
+    noise: u64,
+    pair_since: Option<Time>,
+    gap_since: Option<Time>,
+    moves: u32,
+}
+
+impl World {
+    fn new(size: u8, loss: f64, seed: u64) -> World {
+        let machines = (0..size).map(|i| Machine {
+            ip: Ipv4Addr::new(192, 168, 49, 2 + i),
+            state: None,
+            frozen: false,
+            cut: false,
+            health: Health::Down,
+            holds: false,
+            alone_since: None,
+            inbox: Vec::new(),
+            phase: u32::from(i) * 2 % TICK,
+        });
+        let (now, noise) = (Time::ZERO, seed | 1);
+        let machines = machines.collect();
+        World { now, machines, loss, noise, pair_since: None, gap_since: None, moves: 0 }
+    }
+
+    /// xorshift: all chance of a run comes from its seed.
+    fn chance(&mut self) -> f64 {
+        self.noise ^= self.noise << 13;
+        self.noise ^= self.noise >> 7;
+        self.noise ^= self.noise << 17;
+        (self.noise >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn fault(&mut self, who: usize, fault: Fault) {
+        let all: BTreeSet<Ipv4Addr> = self.machines.iter().map(|m| m.ip).collect();
+        let now = self.now;
+        let who = who % self.machines.len();
+        let m = &mut self.machines[who];
+        match fault {
+            Fault::Kill => (m.state, m.frozen, m.holds) = (None, false, false),
+            Fault::Start if m.state.is_none() => {
+                m.inbox.clear();
+                m.state = Some(start(m.ip, &all, false, now));
+                let health = m.health;
+                self.step(who, Event::Health(health));
+            }
+            Fault::Start => {}
+            Fault::Freeze => m.frozen = true,
+            Fault::Thaw => m.frozen = false,
+            Fault::Cut => m.cut = true,
+            Fault::Plug => m.cut = false,
+            Fault::Leave => {
+                if m.state.is_some() && !m.frozen {
+                    self.step(who, Event::Leave);
+                    self.machines[who].state = None;
+                }
+            }
+            Fault::Health(health) => {
+                m.health = health;
+                if !m.frozen {
+                    self.step(who, Event::Health(health));
+                }
+            }
+        }
+        // What was disturbed gets its time anew.
+        self.gap_since = None;
+        self.pair_since = None;
+    }
+
+    fn step(&mut self, who: usize, event: Event) {
+        let Some(state) = self.machines[who].state.take() else { return };
+        let (state, actions) = decide(state, event, self.now);
+        self.machines[who].state = Some(state);
+        for action in actions {
+            match action {
+                Action::Take => {
+                    self.machines[who].holds = true;
+                    self.moves += 1;
+                }
+                Action::Drop => self.machines[who].holds = false,
+                Action::Announce => {}
+                Action::AskGateway => self.post(None, who, Event::Gateway),
+                Action::Send(advert) => {
+                    let from = self.machines[who].ip;
+                    for to in (0..self.machines.len()).filter(|to| *to != who) {
+                        self.post(Some(who), to, Event::Heard(from, advert));
+                    }
+                }
+            }
+        }
+    }
+
+    fn post(&mut self, from: Option<usize>, to: usize, event: Event) {
+        let cut = from.is_some_and(|f| self.machines[f].cut) || self.machines[to].cut;
+        if cut || self.chance() < self.loss {
+            return;
+        }
+        let delay = STEP * (1 + (self.chance() * 3.0) as u32);
+        let at = self.now + delay;
+        if self.machines[to].state.is_some() && !self.machines[to].frozen {
+            self.machines[to].inbox.push((at, event));
+        }
+    }
+
+    fn run(&mut self, time: Time) -> Result<(), TestCaseError> {
+        let end = self.now + time;
+        while self.now < end {
+            self.now += STEP;
+            for who in 0..self.machines.len() {
+                let now = self.now;
+                if self.machines[who].frozen || self.machines[who].state.is_none() {
+                    continue;
+                }
+                let arrived: Vec<Event> =
+                    self.machines[who].inbox.extract_if(.., |(at, _)| *at <= now).map(|(_, e)| e).collect();
+                for event in arrived {
+                    self.step(who, event);
+                }
+                if (now.as_millis() / STEP.as_millis()) as u32 % TICK == self.machines[who].phase {
+                    self.step(who, Event::Tick);
+                }
+            }
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), TestCaseError> {
+        let now = self.now;
+        let able = |m: &&Machine| m.state.is_some() && !m.frozen && !m.cut;
+        let holders = self.machines.iter().filter(able).filter(|m| m.holds).count();
+        let any = self.machines.iter().any(|m| able(&m));
+        let since = |since: &mut Option<Time>, bad: bool| {
+            *since = bad.then(|| since.unwrap_or(now));
+            since.map_or(Time::ZERO, |s| now - s)
+        };
+        let pair = since(&mut self.pair_since, holders > 1);
+        prop_assert!(pair <= LONGEST_PAIR, "{holders} holders for {pair:?} at {now:?}");
+        let gap = since(&mut self.gap_since, any && holders == 0);
+        prop_assert!(gap <= LONGEST_GAP, "no holder for {gap:?} at {now:?}");
+        for m in &mut self.machines {
+            let proven = m.state.as_ref().is_some_and(|s| s.gateway.is_some());
+            let alone = since(&mut m.alone_since, m.cut && m.holds && !m.frozen && proven);
+            prop_assert!(alone <= LONGEST_CUT, "{} is cut and holds for {alone:?}", m.ip);
+        }
+        Ok(())
+    }
+
+    fn start_all(&mut self, health: Health) {
+        for who in 0..self.machines.len() {
+            self.machines[who].health = health;
+            self.fault(who, Fault::Start);
+        }
+    }
+
+    fn holder(&self) -> Option<usize> {
+        self.machines.iter().position(|m| m.holds && !m.cut)
+    }
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    prop_oneof![
+        1 => Just(Fault::Kill),
+        3 => Just(Fault::Start),
+        1 => Just(Fault::Freeze),
+        2 => Just(Fault::Thaw),
+        1 => Just(Fault::Cut),
+        2 => Just(Fault::Plug),
+        1 => Just(Fault::Leave),
+        1 => Just(Fault::Health(Health::Down)),
+        1 => Just(Fault::Health(Health::Alive)),
+        2 => Just(Fault::Health(Health::Ready)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(160))]
+
+    #[test]
+    fn whatever_happens_there_is_one_holder_after_one_election(
+        size in 1u8..6,
+        loss in prop_oneof![Just(0.0), Just(0.05), Just(0.15)],
+        seed in any::<u64>(),
+        story in prop::collection::vec((0usize..6, fault(), 0u64..3000), 0..25),
+    ) {
+        let mut world = World::new(size, loss, seed);
+        world.start_all(Health::Ready);
+        for (who, fault, then) in story {
+            world.fault(who, fault);
+            world.run(Duration::from_millis(then))?;
+        }
+        // Peace: everybody comes back, and after one election nothing moves any more.
+        world.loss = 0.0;
+        for who in 0..usize::from(size) {
+            for mend in [Fault::Thaw, Fault::Plug, Fault::Start, Fault::Health(Health::Ready)] {
+                world.fault(who, mend);
+            }
+        }
+        world.run(Duration::from_secs(5))?;
+        prop_assert_eq!(world.machines.iter().filter(|m| m.holds).count(), 1);
+        let moves = world.moves;
+        world.run(Duration::from_secs(5))?;
+        prop_assert_eq!(world.moves, moves, "the address moves without a reason");
+    }
+
+    #[test]
+    fn a_dead_holder_is_replaced_within_a_second(size in 2u8..6, seed in any::<u64>(), when in 3000u64..4000) {
+        let mut world = World::new(size, 0.0, seed);
+        world.start_all(Health::Ready);
+        world.run(Duration::from_millis(when))?;
+        let holder = world.holder().expect("a holder");
+        world.fault(holder, Fault::Kill);
+        world.run(Duration::from_millis(800))?;
+        prop_assert!(world.holder().is_some_and(|h| h != holder));
+    }
+
+    #[test]
+    fn an_ailing_api_server_moves_the_address_once_and_without_a_pair(size in 2u8..6, seed in any::<u64>()) {
+        let mut world = World::new(size, 0.0, seed);
+        world.start_all(Health::Ready);
+        world.run(Duration::from_secs(4))?;
+        let (holder, moves) = (world.holder().expect("a holder"), world.moves);
+        world.fault(holder, Fault::Health(Health::Down));
+        world.run(Duration::from_millis(100))?;
+        prop_assert!(world.holder().is_some_and(|h| h != holder));
+        world.fault(holder, Fault::Health(Health::Ready));
+        world.run(Duration::from_secs(10))?;
+        prop_assert_eq!(world.moves, moves + 1, "it does not go back");
+    }
+}

@@ -1,0 +1,247 @@
+//! Three nodes and the host they are on.
+
+use std::net::Ipv4Addr;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use model::node_spec::{Election, Kubelet, NodeNetwork, NodeSpec, NodeState, Peers};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use crate::api::PORT;
+
+pub const VIP: Ipv4Addr = Ipv4Addr::new(192, 168, 49, 254);
+
+pub struct Lab {
+    dir: TempDir,
+    pub nodes: Vec<Node>,
+}
+
+pub struct Node {
+    pub ip: Ipv4Addr,
+    dir: PathBuf,
+    agent: Option<Child>,
+    api: Option<Child>,
+}
+
+impl Lab {
+    pub fn new(size: u8) -> Result<Lab> {
+        let dir = tempfile::tempdir()?;
+        ip("link set lo up")?;
+        ip("link add br0 type bridge")?;
+        ip("addr add 192.168.49.1/24 dev br0")?;
+        ip("link set br0 up")?;
+        let mut nodes = Vec::new();
+        for last in 2..2 + size {
+            let node = Node {
+                ip: Ipv4Addr::new(192, 168, 49, last),
+                dir: dir.path().join(last.to_string()),
+                agent: None,
+                api: None,
+            };
+            std::fs::create_dir(&node.dir)?;
+            std::fs::write(node.dir.join("node.json"), serde_json::to_vec(&spec(node.ip))?)?;
+            nodes.push(node);
+        }
+        Ok(Lab { dir, nodes })
+    }
+
+    /// As the host does it: a new file in place of the old one.
+    pub fn tell_peers(&self, control_planes: &[Ipv4Addr], nodes: &[Ipv4Addr]) -> Result<()> {
+        let peers = Peers {
+            control_planes: control_planes.to_vec(),
+            nodes: nodes.to_vec(),
+            election: Some(Election::new(VIP, PORT)),
+        };
+        let new = self.dir.path().join("new");
+        for node in &self.nodes {
+            std::fs::write(&new, serde_json::to_vec(&peers)?)?;
+            std::fs::rename(&new, node.dir.join("peers.json"))?;
+        }
+        Ok(())
+    }
+
+    pub fn ips(&self) -> Vec<Ipv4Addr> {
+        self.nodes.iter().map(|n| n.ip).collect()
+    }
+
+    /// Nodes that have the address in their kernel, whatever their agents believe.
+    pub fn holders(&self) -> Vec<usize> {
+        let has = |node: &Node| node.enter(&["ip", "-o", "addr", "show", "dev", "eth0"]);
+        let found = |node: &Node| has(node).is_ok_and(|text| text.contains(&format!("{VIP}/32")));
+        (0..self.nodes.len()).filter(|i| self.nodes[*i].agent.is_some() && found(&self.nodes[*i])).collect()
+    }
+
+    pub async fn one_holder(&self, within: Duration) -> Result<usize> {
+        let began = Instant::now();
+        loop {
+            match self.holders()[..] {
+                [one] => return Ok(one),
+                ref other if began.elapsed() > within => bail!("holders after {within:?}: {other:?}"),
+                _ => sleep(Duration::from_millis(5)).await,
+            }
+        }
+    }
+}
+
+impl Node {
+    pub fn start(&mut self) -> Result<()> {
+        let me = std::env::current_exe()?;
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.dir.join("agent.log"))?;
+        let mut agent = Command::new("unshare");
+        agent.args(["--net", "--"]).arg(&me).arg("node").arg(&self.dir).stderr(log).process_group(0);
+        let agent = agent.spawn().context("start an agent")?;
+        let pid = agent.id();
+        self.agent = Some(agent);
+        let namespace = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/net")).ok();
+        while namespace(&pid.to_string()) == namespace("self") {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        ip(&format!("link add {0} master br0 type veth peer name eth0 netns {pid}", self.cable()))?;
+        ip(&format!("link set {} up", self.cable()))?;
+        self.start_api()
+    }
+
+    pub fn start_api(&mut self) -> Result<()> {
+        let mut api =
+            self.entered(&[&std::env::current_exe()?.to_string_lossy(), "api", &self.ip.to_string()])?;
+        self.api = Some(api.spawn()?);
+        Ok(())
+    }
+
+    fn entered(&self, argv: &[&str]) -> Result<Command> {
+        let pid = self.agent.as_ref().context("the node is not up")?.id().to_string();
+        let mut command = Command::new("nsenter");
+        command.args(["--net", "--target", &pid, "--"]).args(argv);
+        Ok(command)
+    }
+
+    /// Runs a command in the node; its output.
+    pub fn enter(&self, argv: &[&str]) -> Result<String> {
+        output(&mut self.entered(argv)?)
+    }
+
+    pub fn state(&self) -> Result<NodeState> {
+        Ok(serde_json::from_slice(&std::fs::read(self.dir.join("state.json"))?)?)
+    }
+
+    /// All its processes at once; the cable goes with the namespace.
+    pub fn kill(&mut self) -> Result<()> {
+        for mut child in self.agent.take().into_iter().chain(self.api.take()) {
+            child.kill()?;
+            child.wait()?;
+        }
+        self.unplug()
+    }
+
+    fn unplug(&self) -> Result<()> {
+        let _ = ip(&format!("link del {}", self.cable()));
+        Ok(())
+    }
+
+    pub fn kill_api(&mut self) -> Result<()> {
+        let mut api = self.api.take().context("no API server")?;
+        api.kill()?;
+        api.wait()?;
+        Ok(())
+    }
+
+    /// An orderly power off: the agent first.
+    pub fn terminate(&mut self) -> Result<()> {
+        let mut agent = self.agent.take().context("the node is not up")?;
+        signal(&agent, Signal::SIGTERM)?;
+        ensure_ok(agent.wait()?.success())?;
+        self.kill_api()?;
+        self.unplug()
+    }
+
+    pub fn signal_api(&self, what: Signal) -> Result<()> {
+        signal(self.api.as_ref().context("no API server")?, what)
+    }
+
+    pub fn signal_agent(&self, what: Signal) -> Result<()> {
+        signal(self.agent.as_ref().context("no agent")?, what)
+    }
+
+    pub fn cut(&self) -> Result<()> {
+        ip(&format!("link set {} nomaster", self.cable()))
+    }
+
+    pub fn plug(&self) -> Result<()> {
+        ip(&format!("link set {} master br0", self.cable()))
+    }
+
+    fn cable(&self) -> String {
+        format!("veth{}", self.ip.octets()[3])
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.join("agent.log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.kill();
+    }
+}
+
+fn ensure_ok(ok: bool) -> Result<()> {
+    if ok { Ok(()) } else { bail!("the agent failed") }
+}
+
+fn signal(child: &Child, what: Signal) -> Result<()> {
+    Ok(kill(Pid::from_raw(i32::try_from(child.id())?), what)?)
+}
+
+fn spec(ip: Ipv4Addr) -> NodeSpec {
+    NodeSpec {
+        profile: "lab".to_owned(),
+        machine: format!("lab-{ip}"),
+        control_plane: true,
+        network: NodeNetwork {
+            address: ipnet::Ipv4Net::new_assert(ip, 24),
+            gateway: Ipv4Addr::new(192, 168, 49, 1),
+            vip: None,
+            pods: Some(model::address::pod_cidr(
+                ipnet::Ipv4Net::new_assert(Ipv4Addr::new(192, 168, 49, 0), 24),
+                ipnet::Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 16),
+                ip,
+            )),
+            cluster_pods: ipnet::Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 16),
+            services: ipnet::Ipv4Net::new_assert(Ipv4Addr::new(10, 96, 0, 0), 12),
+            dns: vec![],
+            mtu: 1500,
+        },
+        hosts: vec![],
+        prepare: vec![],
+        kubelet: Kubelet { argv: vec![], env_files: vec![], env: vec![] },
+        cpus: None,
+        memory_mib: None,
+    }
+}
+
+fn ip(words: &str) -> Result<()> {
+    run("ip", &words.split(' ').collect::<Vec<_>>()).map(drop)
+}
+
+pub fn run(program: &str, args: &[&str]) -> Result<String> {
+    output(Command::new(program).args(args))
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let out = command.stdin(Stdio::null()).output().with_context(|| format!("run {command:?}"))?;
+    if !out.status.success() {
+        bail!(
+            "{command:?}: {}{}",
+            String::from_utf8_lossy(&out.stderr),
+            String::from_utf8_lossy(&out.stdout)
+        );
+    }
+    Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+}
