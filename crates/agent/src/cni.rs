@@ -47,6 +47,7 @@ mod tests {
             pods: pods.map(|p| p.parse().unwrap()),
             cluster_pods: "10.244.0.0/16".parse().unwrap(),
             services: "10.96.0.0/12".parse().unwrap(),
+            api: None,
             dns: vec![],
             mtu: 1500,
         }

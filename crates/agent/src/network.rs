@@ -43,16 +43,30 @@ pub async fn up(node: &Rc<Node>, reaper: &Reaper, elected: bool) -> Result<()> {
 }
 
 /// Pods have addresses that nobody outside the cluster knows: beyond it they borrow the node's.
+///
+/// The API's service works before kube-proxy does, so that pods which start with it (DNS, storage)
+/// need not fail first. kube-proxy's own rules come earlier in the same hooks and decide once they
+/// are there: a connection is only ever redirected once.
 async fn pod_rules(spec: &NodeNetwork, reaper: &Reaper) -> Result<()> {
     if spec.pods.is_none() {
         return Ok(());
     }
+    let argv = ["nft", "-f", "-"].map(str::to_owned);
+    commands::feed(reaper, &argv, rules(spec).as_bytes()).await.context("set the pods' rules").map(drop)
+}
+
+fn rules(spec: &NodeNetwork) -> String {
     let pods = spec.cluster_pods;
-    let rules = format!(
+    let early: String = spec.api.map_or_else(String::new, |api| {
+        let service = model::address::api_service(spec.services);
+        let rule = format!("ip daddr {service} tcp dport 443 dnat to {api}");
+        ["prerouting", "output"]
+            .map(|hook| format!("  chain early_{hook} {{\n    type nat hook {hook} priority -90; policy accept;\n    {rule}\n  }}\n"))
+            .concat()
+    });
+    format!(
         "table ip manykube {{}}\ndelete table ip manykube\ntable ip manykube {{\n  chain postrouting {{\n    \
          type nat hook postrouting priority srcnat; policy accept;\n    \
-         oifname \"{LINK}\" ip saddr {pods} ip daddr != {pods} masquerade\n  }}\n}}\n"
-    );
-    let argv = ["nft", "-f", "-"].map(str::to_owned);
-    commands::feed(reaper, &argv, rules.as_bytes()).await.context("set the pods' rules").map(drop)
+         oifname \"{LINK}\" ip saddr {pods} ip daddr != {pods} masquerade\n  }}\n{early}}}\n"
+    )
 }

@@ -35,6 +35,11 @@ pub fn pod_cidr(subnet: Ipv4Net, pods: Ipv4Net, ip: Ipv4Addr) -> Ipv4Net {
     Ipv4Net::new_assert(Ipv4Addr::from(base), 24)
 }
 
+/// The service `kubernetes`.
+pub fn api_service(services: Ipv4Net) -> Ipv4Addr {
+    at(services, 1)
+}
+
 /// Where kubeadm puts the cluster's DNS.
 pub fn dns_service(services: Ipv4Net) -> Ipv4Addr {
     at(services, 10)

@@ -1,7 +1,7 @@
 //! What the agent in a node is told. One document, `/etc/manykube/node.json`, written before the
 //! machine boots: everything a node needs to come up again by itself after any stop.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,9 @@ pub struct NodeNetwork {
     pub pods: Option<Ipv4Net>,
     pub cluster_pods: Ipv4Net,
     pub services: Ipv4Net,
+    /// Where the API's own service leads while kube-proxy is not there yet.
+    #[serde(default)]
+    pub api: Option<SocketAddrV4>,
     /// Name servers of the host that a node can reach.
     pub dns: Vec<Ipv4Addr>,
     pub mtu: u32,

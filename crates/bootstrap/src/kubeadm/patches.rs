@@ -22,10 +22,8 @@ pub fn files(cluster: &Cluster) -> Result<Vec<NodeFile>> {
 /// The first control planes form etcd together, none joins another. A patch and not part of the
 /// configuration, because that is uploaded and read by control planes that join later.
 fn first_members(cluster: &Cluster) -> Result<NodeFile> {
-    let members: Vec<String> = cluster
-        .control_planes()
-        .map(|n| format!("{}=https://{}:2380", cluster.machine(n), n.ip))
-        .collect();
+    let members: Vec<String> =
+        cluster.control_planes().map(|n| format!("{}=https://{}:2380", cluster.machine(n), n.ip)).collect();
     // The last one of two flags counts: kubeadm's own names this node only.
     let flag = format!("--initial-cluster={}", members.join(","));
     let patch = json!([{ "op": "add", "path": "/spec/containers/0/command/-", "value": flag }]);

@@ -1,12 +1,12 @@
 //! From the cluster that is wanted to the machine a driver makes.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use anyhow::{Context, Result};
 use bootstrap::{Options, Pki, ProxyMode};
 use drivers::MachineSpec;
 use image::{NodeImage, Store};
-use model::node_spec::{HostEntry, NodeFile, NodeNetwork, NodeSpec, SPEC_PATH};
+use model::node_spec::{Election, HostEntry, NodeFile, NodeNetwork, NodeSpec, PEERS_PATH, Peers, SPEC_PATH};
 use model::{Cluster, Home, Node, names};
 
 const MTU: u32 = 1500;
@@ -27,6 +27,7 @@ pub fn spec(home: &Home, cluster: &Cluster, node: &Node, pki: Option<&Pki>) -> R
         files = bootstrap::node_files(cluster, node, pki, &options)?;
         let document = node_spec(cluster, node, &options.nameservers);
         files.push(NodeFile::new(SPEC_PATH, 0o600, serde_json::to_vec_pretty(&document)?));
+        files.push(NodeFile::new(PEERS_PATH, 0o600, serde_json::to_vec_pretty(&peers(cluster))?));
     }
     Ok(MachineSpec {
         name: cluster.machine(node),
@@ -54,6 +55,15 @@ pub fn find_image(image: &NodeImage, part: &str) -> Result<String> {
     found.cloned().with_context(|| format!("node image {} has no {part} image", image.name))
 }
 
+/// Who else is there: the same document on every node.
+fn peers(cluster: &Cluster) -> Peers {
+    Peers {
+        control_planes: cluster.control_planes().map(|n| n.ip).collect(),
+        nodes: cluster.nodes.iter().map(|n| n.ip).collect(),
+        election: cluster.is_ha().then(|| Election::new(cluster.vip(), cluster.api_port)),
+    }
+}
+
 fn node_spec(cluster: &Cluster, node: &Node, nameservers: &[Ipv4Addr]) -> NodeSpec {
     let (prepare, kubelet) = bootstrap::node_spec_parts(cluster, node);
     let subnet = cluster.network.subnet;
@@ -69,6 +79,7 @@ fn node_spec(cluster: &Cluster, node: &Node, nameservers: &[Ipv4Addr]) -> NodeSp
             pods: Some(cluster.pod_cidr_of(node)),
             cluster_pods: cluster.network.pod_cidr,
             services: cluster.network.service_cidr,
+            api: Some(SocketAddrV4::new(cluster.vip(), cluster.api_port)),
             dns: nameservers.to_vec(),
             mtu: MTU,
         },

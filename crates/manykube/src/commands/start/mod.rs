@@ -78,6 +78,8 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
         }
     };
     host_can(ctx, args, driver)?;
+    let mut warnings = warnings;
+    warnings.extend(desired::even(&cluster));
     Ok(Wanted { cluster, old, warnings })
 }
 
