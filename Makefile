@@ -31,8 +31,8 @@ build: ## Build the command: target/release/manykube
 image: deps build ## Build the node image, or find it in the cache
 	$(MANYKUBE) node-image build
 
-up: image ## Start a cluster that kubectl can use
-	$(MANYKUBE) start
+up: image ## Start a cluster of three control planes that kubectl can use
+	$(MANYKUBE) start --ha
 	$(MANYKUBE) kubectl -- get nodes -o wide
 
 down: build ## Remove that cluster

@@ -1,0 +1,116 @@
+//! Three control planes and a worker: the loss of one control plane is survived, and mended by `start`.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use system_tests::{Footprint, Lab, eventually};
+
+const SOON: Duration = Duration::from_secs(60);
+
+#[test]
+fn one_control_plane_may_be_lost() {
+    let lab = Lab::new();
+    let before = Footprint::take();
+    let started = lab.manykube(&["start", "--ha", "--nodes=4"]).ok();
+    println!("start of 3 control planes and a worker: {:.1} s", started.elapsed.as_secs_f32());
+
+    all_is_well(&lab);
+    pods_reach_each_other_across_nodes(&lab);
+    the_holder_dies(&lab);
+    let again = lab.manykube(&["start"]).ok();
+    println!("start with one control plane lost: {:.1} s", again.elapsed.as_secs_f32());
+    all_is_well(&lab);
+
+    lab.manykube(&["stop"]).ok();
+    let resumed = lab.manykube(&["start"]).ok();
+    println!("start after stop: {:.1} s", resumed.elapsed.as_secs_f32());
+    all_is_well(&lab);
+
+    lab.manykube(&["delete"]).ok();
+    before.assert_nothing_left();
+}
+
+fn all_is_well(lab: &Lab) {
+    let profiles = lab.manykube(&["profile", "list", "-o", "json"]).ok().json();
+    assert_eq!(profiles["valid"][0]["Status"], "HAppy");
+    lab.manykube(&["status"]).ok();
+    let nodes = lab.kubectl(&["get", "nodes", "--no-headers"]).ok();
+    let ready = nodes.stdout.lines().filter(|l| l.contains(" Ready ")).count();
+    assert_eq!(ready, 4, "{}", nodes.stdout);
+    let config = lab.kubectl(&["config", "view", "-o", "jsonpath={.clusters[0].cluster.server}"]).ok();
+    assert_eq!(config.text(), "https://192.168.49.254:8443");
+    let members = eventually("etcd's members", SOON, || {
+        let list = "etcdctl --cacert /var/lib/minikube/certs/etcd/ca.crt --cert /var/lib/minikube/certs/etcd/server.crt \
+                    --key /var/lib/minikube/certs/etcd/server.key member list";
+        let ran = lab.kubectl(&["-n", "kube-system", "exec", "etcd-minikube", "--", "/bin/sh", "-c", list]);
+        if ran.code == 0 { Ok(ran.stdout) } else { Err(ran.stderr) }
+    });
+    let voting = members.lines().filter(|l| l.contains("started") && l.trim_end().ends_with("false")).count();
+    assert_eq!(voting, 3, "{members}");
+}
+
+fn pods_reach_each_other_across_nodes(lab: &Lab) {
+    let images = lab.manykube(&["ssh", "--", "ctr", "-n", "k8s.io", "images", "ls", "-q"]).ok();
+    let image = images.stdout.lines().find(|i| i.contains("/busybox:")).expect("busybox").trim().to_owned();
+    lab.apply(&format!(
+        r#"
+apiVersion: v1
+kind: Pod
+metadata: {{ name: server }}
+spec:
+  nodeName: minikube-m04
+  terminationGracePeriodSeconds: 0
+  containers: [{{ name: c, image: {image}, command: [sh, -c, 'mkdir /w; echo across > /w/index.html; exec httpd -f -p 8080 -h /w'] }}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {{ name: client }}
+spec:
+  nodeName: minikube-m02
+  terminationGracePeriodSeconds: 0
+  containers: [{{ name: c, image: {image}, command: [sleep, "100000"] }}]
+"#
+    ));
+    lab.kubectl(&["wait", "--for=condition=Ready", "pod/server", "pod/client", "--timeout=90s"]).ok();
+    let ip = lab.kubectl(&["get", "pod", "server", "-o", "jsonpath={.status.podIP}"]).ok().stdout;
+    let url = format!("http://{ip}:8080");
+    let answer = eventually("a pod on another node", SOON, || {
+        let ran = lab.kubectl(&["exec", "client", "--", "wget", "-qO-", "-T", "2", &url]);
+        if ran.code == 0 { Ok(ran.stdout) } else { Err(ran.stderr) }
+    });
+    assert_eq!(answer.trim(), "across");
+    lab.kubectl(&["exec", "client", "--", "nslookup", "kubernetes.default.svc.cluster.local"]).ok();
+}
+
+/// Whoever holds the virtual address loses its power: another takes over, and nothing is forgotten.
+fn the_holder_dies(lab: &Lab) {
+    lab.kubectl(&["create", "configmap", "kept", "--from-literal=text=before"]).ok();
+    let machines = ["minikube", "minikube-m02", "minikube-m03"];
+    let holder = eventually("a holder of the virtual address", SOON, || {
+        let holds = |m: &&&str| {
+            let ip = lab.manykube(&["ssh", "-n", m, "--", "ip", "-4", "addr", "show", "eth0"]);
+            ip.stdout.contains("192.168.49.254/32")
+        };
+        machines.iter().find(holds).copied().ok_or_else(|| "nobody has it".to_owned())
+    });
+    let record = std::fs::read(lab.home().join("machines").join(holder).join("init.json")).expect("a record");
+    let record: serde_json::Value = serde_json::from_slice(&record).expect("a record in JSON");
+    let pid = i32::try_from(record["pid"].as_i64().expect("a pid")).expect("a pid");
+    kill(Pid::from_raw(pid), Signal::SIGKILL).expect("kill the holder");
+    let lost = Instant::now();
+    let text = eventually("the API after the loss of the holder", SOON, || {
+        let ran =
+            lab.kubectl(&["--request-timeout=2s", "get", "configmap", "kept", "-o", "jsonpath={.data.text}"]);
+        if ran.code == 0 { Ok(ran.stdout) } else { Err(ran.stderr) }
+    });
+    println!(
+        "{holder} held the address and died: answered again after {:.1} s",
+        lost.elapsed().as_secs_f32()
+    );
+    assert_eq!(text, "before");
+    let status = lab.manykube(&["status"]);
+    assert_eq!(status.code, 7, "{}", status.stdout);
+    let profiles = lab.manykube(&["profile", "list", "-o", "json"]).ok().json();
+    assert_eq!(profiles["valid"][0]["Status"], "Degraded");
+}
