@@ -54,6 +54,7 @@ impl Node {
             machine: self.spec.machine.clone(),
             uptime: self.since.elapsed().as_secs(),
             network_ready: known.network_ready,
+            stopping: self.stopping.get(),
             problem: known.problem.clone(),
             prepare: known.prepare.clone(),
             services: known.services.values().cloned().collect(),

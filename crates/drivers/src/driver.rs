@@ -64,6 +64,8 @@ pub struct MachineSpec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
     pub name: String,
+    /// Whose machine it is; unknown when its record is damaged.
+    pub profile: Option<String>,
     pub state: MachineState,
 }
 

@@ -46,7 +46,11 @@ impl Store {
             if entry.file_name().as_encoded_bytes().starts_with(b".") {
                 continue;
             }
-            images.extend(NodeImage::open(&entry.path())?);
+            // One that cannot be read is not one; what is wrong with it must not stop the others.
+            match NodeImage::open(&entry.path()) {
+                Ok(image) => images.extend(image),
+                Err(error) => tracing::warn!("{}: {error:#}", entry.path().display()),
+            }
         }
         images.sort_by(|a, b| order(&b.manifest).cmp(&order(&a.manifest)));
         Ok(images)
@@ -69,11 +73,14 @@ impl Store {
     /// Removes an image. Nodes keep the container layers they have linked, but an image that is the root
     /// of a node (running or stopped) must not be removed: the caller knows the profiles.
     pub fn remove(&self, name: &str) -> Result<()> {
-        let image = self.get(name)?;
+        let dir = self.images_dir().join(name);
+        if name.contains('/') || name.starts_with('.') || !dir.is_dir() {
+            self.get(name)?;
+        }
         let _lock = self.exclusive()?;
         // Out of sight first, so that an interrupted removal leaves no half image.
         let doomed = self.images_dir().join(format!("{REMOVING}{name}"));
-        fs_err::rename(&image.dir, &doomed)?;
+        fs_err::rename(&dir, &doomed)?;
         fs_err::remove_dir_all(&doomed)?;
         Ok(())
     }

@@ -26,6 +26,15 @@ pub fn node_number(name: &str) -> Option<u32> {
     name.strip_prefix('m').filter(|d| d.len() >= 2 && d.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
 }
 
+/// Could this be the name of a machine of that profile?
+pub fn belongs(profile: &str, machine: &str) -> bool {
+    machine == profile
+        || machine
+            .strip_prefix(profile)
+            .and_then(|rest| rest.strip_prefix('-'))
+            .is_some_and(|node| !node.is_empty() && node_number(node).is_some())
+}
+
 /// DNS-label-like: letters, digits, inner dashes, dots between labels; at least two characters.
 pub fn is_valid_profile(name: &str) -> bool {
     let label = |l: &str| {
@@ -41,15 +50,17 @@ pub fn is_reserved_profile(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// Name of a host interface: the kernel allows 15 bytes, so a long name ends in a hash of itself.
-pub fn interface(prefix: &str, name: &str) -> String {
-    const MAX: usize = 15;
-    if prefix.len() + name.len() <= MAX && !name.contains('.') {
-        return format!("{prefix}{name}");
-    }
-    let hash =
-        name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
-    format!("{prefix}{:0width$x}", hash >> 24, width = 10).chars().take(MAX).collect()
+/// What the kernel allows for the name of an interface.
+const INTERFACE_MAX: usize = 15;
+
+/// A name that is a hash of what it stands for.
+pub fn tagged(prefix: &str, what: &str) -> String {
+    format!("{prefix}{:010x}", hash(what) >> 24).chars().take(INTERFACE_MAX).collect()
+}
+
+/// FNV-1a: the same in every version of this program, which names on a host must be.
+fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
 }
 
 #[cfg(test)]
@@ -69,6 +80,12 @@ mod tests {
     }
 
     #[test]
+    fn machines_belong_to_their_profile_only() {
+        assert!(belongs("demo", "demo") && belongs("demo", "demo-m02"));
+        assert!(!belongs("demo", "demo-two") && !belongs("demo", "demo2") && !belongs("demo", "demo-"));
+    }
+
+    #[test]
     fn profile_names() {
         for good in ["minikube", "ha-demo", "p1", "a.b", "A1"] {
             assert!(is_valid_profile(good), "{good}");
@@ -80,9 +97,9 @@ mod tests {
 
     #[test]
     fn interfaces_fit_the_kernel() {
-        assert_eq!(interface("mk-", "minikube"), "mk-minikube");
-        let long = interface("mk-", "a-rather-long-profile-name");
-        assert!(long.len() <= 15);
-        assert_ne!(long, interface("mk-", "a-rather-long-profile-namf"));
+        let name = tagged("mkv-", "/root/.manykube:a-rather-long-profile-name");
+        assert!(name.len() <= INTERFACE_MAX, "{name}");
+        assert_ne!(name, tagged("mkv-", "/root/.manykube:a-rather-long-profile-namf"));
+        assert_eq!(tagged("mk-", "x"), tagged("mk-", "x"));
     }
 }

@@ -137,6 +137,9 @@ pub struct NodeState {
     /// Seconds since the agent became init of the node.
     pub uptime: u64,
     pub network_ready: bool,
+    /// On its way down.
+    #[serde(default)]
+    pub stopping: bool,
     /// What keeps the node from coming up, besides a failed preparation.
     pub problem: Option<String>,
     pub prepare: PrepareState,

@@ -90,6 +90,13 @@ impl Netlink {
             .with_context(|| format!("make link {} to process {}", veth.host_name, veth.peer_pid))
     }
 
+    /// Plugs a link into a bridge; one that is in it stays.
+    pub async fn set_controller(&self, index: u32, bridge: u32) -> Result<()> {
+        let message = LinkMessageBuilder::<LinkUnspec>::new().index(index).controller(bridge).up().build();
+        let set = self.handle.link().set(message).execute().await;
+        set.with_context(|| format!("plug link {index} into bridge {bridge}"))
+    }
+
     pub async fn up(&self, index: u32) -> Result<()> {
         let message = LinkMessageBuilder::<LinkUnspec>::new().index(index).up().build();
         self.handle.link().set(message).execute().await.with_context(|| format!("switch link {index} on"))

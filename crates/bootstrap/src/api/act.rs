@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 
 use super::error::{ApiError, call};
 
+/// Twice as long as a holder takes to renew its lease.
+const ALIVE_SECS: i64 = 4;
 const LEASES: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
 
 /// minikube's labels, on every node.
@@ -80,13 +82,17 @@ async fn patch_node(
 }
 
 /// After a cold restart the leases still name holders that died: the new ones would wait 15 s.
-/// Only for a cluster that was stopped as a whole.
+/// A holder that lives renews every 2 s and keeps its lease.
 pub async fn delete_stale_leases(client: &Client, deadline: Duration) -> Result<(), ApiError> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
-    let params = DeleteParams::default();
     for name in LEASES {
+        let lease = call(format!("look at lease {name}"), deadline, leases.get_opt(name)).await?;
+        let renewed = lease.and_then(|l| l.spec).and_then(|s| s.renew_time);
+        if renewed.is_none_or(|t| jiff::Timestamp::now().duration_since(t.0).as_secs() < ALIVE_SECS) {
+            continue;
+        }
         let gone = async {
-            match leases.delete(name, &params).await {
+            match leases.delete(name, &DeleteParams::default()).await {
                 Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
                 other => other.map(drop),
             }

@@ -3,13 +3,18 @@
 //! v1 has one tree per controller, v2 one for all; where both are mounted (hybrid) the controllers
 //! belong to v1 and the machine gets v1, which is also what the kubelet in it will find.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 const PARENT: &str = "manykube";
 const CPU_PERIOD_US: u64 = 100_000;
+/// How long the kernel may take to bury the dead.
+const BURIAL: Duration = Duration::from_secs(2);
 
 /// A mounted hierarchy of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +51,7 @@ impl Cgroup {
         let Some(version) = parse_mountinfo(&mountinfo) else {
             bail!("no cgroup hierarchy is mounted below /sys/fs/cgroup")
         };
-        let tag = model::names::interface("", &dir.to_string_lossy());
+        let tag = model::names::tagged("", &dir.to_string_lossy());
         Ok(Cgroup { version, path: Path::new(PARENT).join(format!("{machine}-{tag}")) })
     }
 
@@ -77,14 +82,20 @@ impl Cgroup {
 
     /// Moves this process into the group.
     pub fn enter(&self) -> Result<()> {
-        for hierarchy in self.hierarchies() {
+        join(&mut self.doors()?)
+    }
+
+    /// Files that let whoever writes to them in: opened where the host's paths mean something, used
+    /// perhaps elsewhere.
+    pub fn doors(&self) -> Result<Vec<File>> {
+        let door = |hierarchy: &Hierarchy| {
             let group = hierarchy.mount.join(&self.path);
             let init = group.join("init.scope");
             // v2 forbids processes in a group that has children with controllers.
             let target = if init.is_dir() { init } else { group };
-            write(&target.join("cgroup.procs"), "0")?;
-        }
-        Ok(())
+            Ok(fs_err::OpenOptions::new().write(true).open(target.join("cgroup.procs"))?.into_parts().0)
+        };
+        self.hierarchies().iter().map(door).collect()
     }
 
     /// Removes the group and everything below it. All its processes must have ended.
@@ -96,6 +107,11 @@ impl Cgroup {
         }
         Ok(())
     }
+}
+
+/// Lets this process in.
+pub fn join(doors: &mut [File]) -> Result<()> {
+    doors.iter_mut().try_for_each(|door| door.write_all(b"0")).context("enter the machine's cgroup")
 }
 
 fn parse_mountinfo(text: &str) -> Option<Version> {
@@ -134,8 +150,14 @@ fn v1_options(options: &str) -> String {
 /// Hands all controllers of a v2 group on to its children.
 fn delegate(group: &Path) -> Result<()> {
     let controllers = fs_err::read_to_string(group.join("cgroup.controllers"))?;
-    let wanted: Vec<String> = controllers.split_ascii_whitespace().map(|c| format!("+{c}")).collect();
-    write(&group.join("cgroup.subtree_control"), &wanted.join(" "))
+    for controller in controllers.split_ascii_whitespace() {
+        // One by one: a refusal of one that no node needs must not cost the others.
+        let given = write(&group.join("cgroup.subtree_control"), &format!("+{controller}"));
+        if ["cpu", "memory", "pids"].contains(&controller) {
+            given?;
+        }
+    }
+    Ok(())
 }
 
 /// A new v1 cpuset is empty, and no process may enter it until it is filled.
@@ -184,7 +206,19 @@ fn remove_tree(group: &Path) -> Result<()> {
             remove_tree(&entry.path())?;
         }
     }
-    fs_err::remove_dir(group).map_err(Into::into)
+    // Who has just ended may still be counted for a moment.
+    let began = Instant::now();
+    loop {
+        match std::fs::remove_dir(group) {
+            Err(e) if e.kind() == std::io::ErrorKind::ResourceBusy && began.elapsed() < BURIAL => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(e).with_context(|| format!("remove {}", group.display()));
+            }
+            _ => return Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]

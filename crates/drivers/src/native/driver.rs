@@ -19,6 +19,9 @@ use super::process::Handle;
 use super::{Native, guard, host, network, preflight};
 use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Output};
 
+/// Suffixes of directories that are not machines yet, or not any more.
+const NEW: &str = ".new";
+const GONE: &str = ".gone";
 /// How long a killed machine may take to be gone: the kernel only has to reap.
 const REAP: Duration = Duration::from_secs(10);
 
@@ -35,15 +38,23 @@ impl Driver for Native {
     async fn network_up(&self, cluster: &Cluster) -> Result<()> {
         host::prepare(&self.home)?;
         network::record(&self.home, cluster)?;
+        let own = self.list().await?.into_iter().filter(|m| m.profile.as_deref() == Some(&cluster.name));
+        let machines: Vec<String> = own.map(|m| m.name).collect();
         // Rules before the bridge: at no time is there a bridge without guards.
-        guard::up(cluster, &self.any_image()?)?;
-        network::up(cluster).await
+        guard::up(&self.home, cluster, &self.any_image()?)?;
+        network::up(&self.home, cluster, &machines).await
     }
 
     async fn network_down(&self, profile: &str, forget: bool) -> Result<()> {
-        network::down(&self.home, profile, forget).await?;
         if forget {
-            guard::down(profile, &self.any_image().unwrap_or_else(|_| "/".into()))?;
+            sweep(&self.home.machines(), profile)?;
+        }
+        // What this home did not make is not its to take away.
+        if network::is_recorded(&self.home, profile) {
+            if forget {
+                guard::down(&self.home, profile, &self.any_image().unwrap_or_else(|_| "/".into()))?;
+            }
+            network::down(&self.home, profile, forget).await?;
         }
         if self.list().await?.iter().all(|m| m.state == MachineState::Stopped) {
             host::restore(&self.home)?;
@@ -66,7 +77,7 @@ impl Driver for Native {
             Some(identity) => identity.pid,
             None => self.launch(spec, &paths).await?,
         };
-        network::attach(&spec.cluster, &spec.name, spec.ip, pid).await
+        network::attach(&self.home, &spec.cluster, &spec.name, spec.ip, pid).await
     }
 
     async fn power_off(&self, machine: &str, grace: Duration) -> Result<()> {
@@ -85,7 +96,7 @@ impl Driver for Native {
             }
         }
         paths.forget_init()?;
-        network::detach(machine).await?;
+        network::detach(&self.home, machine).await?;
         // A kubelet that finds pods' groups of an earlier life never starts its static pods.
         Cgroup::of(machine, paths.dir())?.remove()
     }
@@ -93,7 +104,14 @@ impl Driver for Native {
     async fn remove(&self, machine: &str) -> Result<()> {
         self.power_off(machine, Duration::ZERO).await?;
         let dir = Paths::new(&self.home, machine).dir().to_owned();
-        tokio::task::spawn_blocking(move || remove_dir(&dir)).await?
+        // Out of sight in one step: a removal that is cut short leaves no half machine.
+        let gone = dir.with_file_name(format!(".{machine}{GONE}"));
+        remove_dir(&gone)?;
+        match fs_err::rename(&dir, &gone) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            renamed => renamed?,
+        }
+        tokio::task::spawn_blocking(move || remove_dir(&gone)).await?
     }
 
     async fn list(&self) -> Result<Vec<Machine>> {
@@ -103,12 +121,13 @@ impl Driver for Native {
             Err(e) => return Err(e).context("list machines"),
         };
         let names = entries.flatten().filter_map(|e| e.file_name().into_string().ok());
+        let names = names.filter(|name| !name.starts_with('.'));
         let mut machines: Vec<Machine> = names
             .filter_map(|name| {
                 let paths = Paths::new(&self.home, &name);
                 let running = paths.running().is_some();
                 let state = if running { MachineState::Running } else { MachineState::Stopped };
-                (running || paths.exists()).then_some(Machine { name, state })
+                (running || paths.exists()).then(|| Machine { name, profile: paths.profile(), state })
             })
             .collect();
         machines.sort_by(|a, b| a.name.cmp(&b.name));
@@ -160,7 +179,7 @@ impl Native {
         if !image_rootfs.is_dir() {
             bail!("the node image {} that {} was made of is gone", image_rootfs.display(), spec.name);
         }
-        network::detach(&spec.name).await?;
+        network::detach(&self.home, &spec.name).await?;
         let cgroup = Cgroup::of(&spec.name, paths.dir())?;
         cgroup.remove()?;
         let host_cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -194,7 +213,9 @@ impl Native {
         BufReader::new(stdout).read_line(&mut line).await.context("read the launcher's answer")?;
         // The machine's end of the cable can be plugged in while it is still mounting.
         let attached = match line.trim().parse::<u32>() {
-            Ok(pid) => network::attach(&spec.cluster, &spec.name, spec.ip, pid).await.map(|()| pid),
+            Ok(pid) => {
+                network::attach(&self.home, &spec.cluster, &spec.name, spec.ip, pid).await.map(|()| pid)
+            }
             Err(_) => Err(anyhow!("the launcher gave no pid")),
         };
         let mut message = String::new();
@@ -226,7 +247,7 @@ impl Native {
 fn create(paths: &Paths, spec: &MachineSpec) -> Result<()> {
     let parent = paths.dir().parent().context("machines directory")?;
     fs_err::create_dir_all(parent)?;
-    let building = Paths::at(parent.join(format!(".{}.new", spec.name)));
+    let building = Paths::at(parent.join(format!(".{}{NEW}", spec.name)));
     remove_dir(building.dir())?;
     std::fs::DirBuilder::new().mode(0o700).create(building.dir()).context("make the machine's directory")?;
     for dir in [building.upper(), building.work(), building.merged(), building.var(), building.shared()] {
@@ -245,6 +266,7 @@ fn create(paths: &Paths, spec: &MachineSpec) -> Result<()> {
         "Driver": {
             "IPAddress": spec.ip,
             "MachineName": spec.name,
+            "Profile": spec.cluster.name,
             "CPU": spec.cpus,
             "Memory": spec.memory_mib,
             "ImageRootfs": spec.image.rootfs(),
@@ -266,6 +288,20 @@ fn place(paths: &Paths, file: &NodeFile) -> Result<()> {
     }
     fs_err::write(&target, &file.data)?;
     fs_err::set_permissions(&target, PermissionsExt::from_mode(file.mode)).map_err(Into::into)
+}
+
+/// What a creation or a removal left that was cut short.
+fn sweep(machines: &Path, profile: &str) -> Result<()> {
+    for entry in std::fs::read_dir(machines).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(name) = name.strip_prefix('.') else { continue };
+        // One that is being made may belong to a profile that another command is starting now.
+        let half_made = name.strip_suffix(NEW).is_some_and(|m| model::names::belongs(profile, m));
+        if half_made || name.ends_with(GONE) {
+            remove_dir(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn fresh_dir(dir: &Path) -> Result<()> {

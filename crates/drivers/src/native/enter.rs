@@ -3,16 +3,19 @@
 //! A program of its own, because entering a pid namespace needs a fork from a single thread.
 
 use std::ffi::{CString, OsString};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use nix::sched::{CloneFlags, setns};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, chdir, execvpe, fork};
 use rustix::process::{PidfdFlags, pidfd_open};
 
-use super::cgroup::Cgroup;
+use super::cgroup::{Cgroup, join};
 use super::pty;
 
 pub fn main(args: &[OsString]) -> ExitCode {
@@ -38,8 +41,9 @@ fn enter(args: &[OsString]) -> Result<u8> {
 
     let target = rustix::process::Pid::from_raw(pid).context("not a pid")?;
     let machine = pidfd_open(target, PidfdFlags::empty()).context("find the machine")?;
-    // Into the cgroup first: its path means nothing any more once the namespace is entered.
-    cgroup.enter()?;
+    // Opened now: the paths mean nothing any more once the namespaces are entered. Used by the child
+    // only: this process would outlive the machine by a moment and keep its cgroup from being removed.
+    let mut doors = cgroup.doors()?;
     let all = CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWUTS
         | CloneFlags::CLONE_NEWIPC
@@ -48,19 +52,26 @@ fn enter(args: &[OsString]) -> Result<u8> {
         | CloneFlags::CLONE_NEWPID;
     setns(&machine, all).context("enter the machine")?;
     chdir("/").context("enter /")?;
-    if mode == "tty" { pty::run(&argv) } else { plain(&argv) }
+    if mode == "tty" { pty::run(&argv, &mut doors) } else { plain(&argv, &mut doors) }
 }
 
-fn plain(argv: &[CString]) -> Result<u8> {
+fn plain(argv: &[CString], doors: &mut [File]) -> Result<u8> {
     // SAFETY: this process has one thread, so the child may do what it likes.
     match unsafe { fork() }.context("fork")? {
-        ForkResult::Child => exec(argv),
+        ForkResult::Child => exec(argv, doors),
         ForkResult::Parent { child } => wait(child),
     }
 }
 
 /// Never returns: what cannot be run ends as in a shell.
-pub fn exec(argv: &[CString]) -> ! {
+pub fn exec(argv: &[CString], doors: &mut [File]) -> ! {
+    // Whoever waits for the command and is killed takes it along.
+    let prepared =
+        set_pdeathsig(Signal::SIGKILL).context("tie the command to its caller").and_then(|()| join(doors));
+    if let Err(e) = prepared {
+        eprintln!("{e:#}");
+        std::process::exit(126);
+    }
     let term = std::env::var("TERM").unwrap_or_else(|_| "xterm".into());
     let environment: Vec<CString> = [
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),

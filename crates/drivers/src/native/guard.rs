@@ -7,17 +7,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use model::Cluster;
+use model::{Cluster, Home};
 
 use super::network::bridge_name;
 
-fn table(profile: &str) -> String {
-    format!("manykube-{}", bridge_name(profile))
+fn table(home: &Home, profile: &str) -> String {
+    format!("manykube-{}", bridge_name(home, profile))
 }
 
 /// Written as a whole and replaced as a whole: the rules are never half there.
-fn rules(cluster: &Cluster) -> String {
-    let (table, bridge) = (table(&cluster.name), bridge_name(&cluster.name));
+fn rules(home: &Home, cluster: &Cluster) -> String {
+    let (table, bridge) = (table(home, &cluster.name), bridge_name(home, &cluster.name));
     let net = &cluster.network;
     let (subnet, pods, services) = (net.subnet, net.pod_cidr, net.service_cidr);
     format!(
@@ -44,13 +44,13 @@ table ip {table} {{
     )
 }
 
-pub fn up(cluster: &Cluster, image_rootfs: &Path) -> Result<()> {
-    nft(image_rootfs, &rules(cluster))
+pub fn up(home: &Home, cluster: &Cluster, image_rootfs: &Path) -> Result<()> {
+    nft(image_rootfs, &rules(home, cluster))
 }
 
 /// The empty table first makes the removal of one that is not there no error.
-pub fn down(profile: &str, image_rootfs: &Path) -> Result<()> {
-    let table = table(profile);
+pub fn down(home: &Home, profile: &str, image_rootfs: &Path) -> Result<()> {
+    let table = table(home, profile);
     nft(image_rootfs, &format!("table ip {table} {{}}\ndelete table ip {table}\n"))
 }
 

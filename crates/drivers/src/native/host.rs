@@ -53,8 +53,17 @@ pub fn prepare(home: &Home) -> Result<()> {
     Ok(())
 }
 
+fn other_bridges() -> bool {
+    let links = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    links.into_iter().any(|l| l.path().join("bridge").is_dir())
+}
+
 pub fn restore(home: &Home) -> Result<()> {
     for (setting, value) in saved(home) {
+        // Somebody else's bridge (Docker's, another home's) needs it now, whatever was before us.
+        if setting == "net/ipv4/ip_forward" && other_bridges() {
+            continue;
+        }
         // A setting of another network namespace or kernel may be gone: then there is nothing to mend.
         let _ = std::fs::write(path(&setting), value);
     }

@@ -65,10 +65,19 @@ impl Paths {
     /// The root of the image the machine was made of. Its disk is only right on top of that one, so a
     /// newer image of the same version does not take its place.
     pub fn image_rootfs(&self) -> Result<PathBuf> {
-        let record: serde_json::Value = serde_json::from_slice(&fs_err::read(self.config_file())?)
-            .with_context(|| format!("read {}", self.config_file().display()))?;
+        let record = self.record()?;
         let path = record["Driver"]["ImageRootfs"].as_str().context("the machine's record names no image")?;
         Ok(PathBuf::from(path))
+    }
+
+    /// The profile it belongs to. By its record, not by its name: `a-m02` may be a profile of its own.
+    pub fn profile(&self) -> Option<String> {
+        Some(self.record().ok()?["Driver"]["Profile"].as_str()?.to_owned())
+    }
+
+    fn record(&self) -> Result<serde_json::Value> {
+        serde_json::from_slice(&fs_err::read(self.config_file())?)
+            .with_context(|| format!("read {}", self.config_file().display()))
     }
 
     pub fn exists(&self) -> bool {

@@ -68,8 +68,8 @@ pub fn var_dir(home: &Home, machine: &str) -> std::path::PathBuf {
     machine::Paths::new(home, machine).var()
 }
 
-pub async fn network_is_up(profile: &str) -> anyhow::Result<bool> {
-    network::is_up(profile).await
+pub async fn network_is_up(home: &Home, cluster: &model::Cluster) -> anyhow::Result<bool> {
+    network::is_up(home, cluster).await
 }
 
 /// Whether a machine's own changes have this file (not under /var); also of one that is stopped.

@@ -126,6 +126,7 @@ fn optional(root: &Path) {
     let target = root.join("lib/modules");
     if modules.is_dir() && std::fs::create_dir_all(&target).is_ok() {
         let _ = bind(modules, &target);
+        let _ = change(&target, MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY);
     }
     let _ = special("bpf", &root.join("sys/fs/bpf"), "bpf", MsFlags::empty(), "");
 }

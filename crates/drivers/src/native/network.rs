@@ -3,20 +3,22 @@
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use ipnet::Ipv4Net;
-use model::{Cluster, Home, names};
+use model::address::overlap;
+use model::{Cluster, Fault, Home, Reason, names};
 use netlink::{Netlink, Veth};
 
 pub const MTU: u32 = 1500;
 const NODE_LINK: &str = "eth0";
 
-pub fn bridge_name(profile: &str) -> String {
-    names::interface("mk-", profile)
+/// Interfaces are the host's, names are a home's: two homes may have clusters of the same name.
+pub fn bridge_name(home: &Home, profile: &str) -> String {
+    names::tagged("mk-", &format!("{}:{profile}", home.root().display()))
 }
 
-fn cable_name(machine: &str) -> String {
-    names::interface("mkv-", machine)
+fn cable_name(home: &Home, machine: &str) -> String {
+    names::tagged("mkv-", &format!("{}:{machine}", home.root().display()))
 }
 
 /// The same address gives the same MAC, so that nobody's ARP cache is wrong after a restart.
@@ -25,20 +27,32 @@ fn mac(ip: Ipv4Addr) -> [u8; 6] {
     [0x02, 0x6d, a, b, c, d]
 }
 
-pub async fn up(cluster: &Cluster) -> Result<()> {
+/// Makes the bridge with its address, or mends it; `machines` are those that should be on it.
+pub async fn up(home: &Home, cluster: &Cluster, machines: &[String]) -> Result<()> {
     let net = Netlink::open()?;
-    let name = bridge_name(&cluster.name);
-    let wanted = Ipv4Net::new(cluster.gateway(), cluster.network.subnet.prefix_len())?;
-    let bridge = net.bridge(&name).await?;
-    let foreign = net.addresses().await?.into_iter().find(|(i, a)| *i == bridge.index && *a != wanted);
+    let name = bridge_name(home, &cluster.name);
+    let subnet = cluster.network.subnet;
+    let own = net.link(&name).await?.map(|l| l.index);
+    let foreign = net.addresses().await?.into_iter().find(|(i, a)| Some(*i) != own && overlap(*a, subnet));
     if let Some((_, other)) = foreign {
-        bail!(
-            "bridge {name} has address {other}, not {wanted}: a cluster of that name exists in another home"
-        );
+        return Err(Fault::new(
+            Reason::SubnetConflict,
+            format!("The subnet {subnet} is in use: the host has {other}"),
+        )
+        .advice("Stop what uses it, or delete this cluster and start it anew with another --subnet")
+        .into());
     }
     // First, so that there is no moment at which these addresses go to the default route.
-    net.add_unreachable(cluster.network.subnet).await?;
-    net.add_address(bridge.index, wanted).await
+    net.add_unreachable(subnet).await?;
+    let bridge = net.bridge(&name).await?;
+    net.add_address(bridge.index, Ipv4Net::new(cluster.gateway(), subnet.prefix_len())?).await?;
+    // A bridge that was lost took nobody's cable with it, but they hang loose.
+    for machine in machines {
+        if let Some(cable) = net.link(&cable_name(home, machine)).await? {
+            net.set_controller(cable.index, bridge.index).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Which subnet a profile's network took, kept apart from its configuration: it must be possible to
@@ -52,36 +66,45 @@ pub fn record(home: &Home, cluster: &Cluster) -> Result<()> {
     if let Some(dir) = file.parent() {
         fs_err::create_dir_all(dir)?;
     }
-    fs_err::write(file, serde_json::to_vec(&cluster.network.subnet)?).map_err(Into::into)
+    let temporary = file.with_extension("new");
+    fs_err::write(&temporary, serde_json::to_vec(&cluster.network.subnet)?)?;
+    fs_err::rename(temporary, file).map_err(Into::into)
+}
+
+/// Has this home made a network for the profile? Then it is ours to remove.
+pub fn is_recorded(home: &Home, profile: &str) -> bool {
+    record_file(home, profile).exists()
 }
 
 pub async fn down(home: &Home, profile: &str, forget: bool) -> Result<()> {
     let net = Netlink::open()?;
-    net.remove_link(&bridge_name(profile)).await?;
-    let file = record_file(home, profile);
-    if !forget || !file.exists() {
+    net.remove_link(&bridge_name(home, profile)).await?;
+    if !forget {
         return Ok(());
     }
-    let subnet: Ipv4Net =
-        serde_json::from_slice(&fs_err::read(&file)?).with_context(|| format!("read {}", file.display()))?;
-    net.remove_unreachable(subnet).await?;
+    let file = record_file(home, profile);
+    match serde_json::from_slice::<Ipv4Net>(&fs_err::read(&file)?) {
+        Ok(subnet) => net.remove_unreachable(subnet).await?,
+        // Losing one unreachable route is better than a cluster that cannot be deleted.
+        Err(e) => tracing::warn!("{} does not say which subnet it was: {e}", file.display()),
+    }
     fs_err::remove_file(file).map_err(Into::into)
 }
 
 /// Takes a machine's cable away. The kernel does so itself when a namespace ends, but in its own time:
 /// the cable of a machine that just died would pass for that of the one booted next.
-pub async fn detach(machine: &str) -> Result<()> {
-    Netlink::open()?.remove_link(&cable_name(machine)).await
+pub async fn detach(home: &Home, machine: &str) -> Result<()> {
+    Netlink::open()?.remove_link(&cable_name(home, machine)).await
 }
 
 /// Connects a machine to its bridge, unless it is.
-pub async fn attach(cluster: &Cluster, machine: &str, ip: Ipv4Addr, pid: u32) -> Result<()> {
+pub async fn attach(home: &Home, cluster: &Cluster, machine: &str, ip: Ipv4Addr, pid: u32) -> Result<()> {
     let net = Netlink::open()?;
-    let host_name = cable_name(machine);
+    let host_name = cable_name(home, machine);
     if net.link(&host_name).await?.is_some() {
         return Ok(());
     }
-    let bridge = bridge_name(&cluster.name);
+    let bridge = bridge_name(home, &cluster.name);
     let Some(bridge) = net.link(&bridge).await? else { bail!("bridge {bridge} is missing") };
     let veth = Veth {
         host_name: &host_name,
@@ -94,8 +117,12 @@ pub async fn attach(cluster: &Cluster, machine: &str, ip: Ipv4Addr, pid: u32) ->
     net.veth(&veth).await
 }
 
-pub async fn is_up(profile: &str) -> Result<bool> {
-    Ok(Netlink::open()?.link(&bridge_name(profile)).await?.is_some())
+/// Bridge and address are there.
+pub async fn is_up(home: &Home, cluster: &Cluster) -> Result<bool> {
+    let net = Netlink::open()?;
+    let Some(bridge) = net.link(&bridge_name(home, &cluster.name)).await? else { return Ok(false) };
+    let gateway = cluster.gateway();
+    Ok(net.addresses().await?.iter().any(|(index, a)| *index == bridge.index && a.addr() == gateway))
 }
 
 pub async fn in_use() -> Result<Vec<Ipv4Net>> {

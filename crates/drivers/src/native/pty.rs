@@ -1,6 +1,7 @@
 //! A terminal of the node for a command in the node, joined to the user's own.
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -15,7 +16,7 @@ use super::console::Raw;
 use super::enter::{exec, wait};
 
 /// Runs a command on a new terminal of this mount namespace until it ends.
-pub fn run(argv: &[CString]) -> Result<u8> {
+pub fn run(argv: &[CString], doors: &mut [File]) -> Result<u8> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).context("open a terminal in the node")?;
     grantpt(&master).context("grant the terminal")?;
     unlockpt(&master).context("unlock the terminal")?;
@@ -27,7 +28,7 @@ pub fn run(argv: &[CString]) -> Result<u8> {
             let attached = attach(&name.to_string_lossy());
             drop(master);
             match attached {
-                Ok(()) => exec(argv),
+                Ok(()) => exec(argv, doors),
                 Err(e) => {
                     eprintln!("{e:#}");
                     std::process::exit(126);

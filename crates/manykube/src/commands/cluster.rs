@@ -80,7 +80,8 @@ pub fn write_kubeconfig(ctx: &Ctx, cluster: &Cluster, current: bool) -> Result<b
 fn entry(ctx: &Ctx, cluster: &Cluster) -> Result<Entry> {
     let dir = ctx.home.profile(&cluster.name);
     let files = [ctx.home.root().join("ca.crt"), dir.join("client.crt"), dir.join("client.key")];
-    let credentials = if cluster.embed_certs {
+    // Who calls us by sudo reads the kubeconfig as somebody who may not read our files.
+    let credentials = if cluster.embed_certs || host::env("SUDO_UID").is_some_and(|uid| uid != "0") {
         let [ca, cert, key] = files.map(|f| fs_err::read(f).map(|data| base64(&data)));
         Credentials::Embedded { ca: ca?, cert: cert?, key: key? }
     } else {

@@ -25,13 +25,19 @@ pub struct Args {
 
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     let known: Vec<String> = profile::list(&ctx.home)?.into_iter().map(|(name, _)| name).collect();
-    if args.purge && !args.all && known.len() > 1 {
-        let message = format!("Multiple minikube profiles were found: {}", known.join(", "));
+    let others: Vec<&str> = known.iter().map(String::as_str).filter(|name| *name != ctx.profile).collect();
+    if args.purge && !args.all && !others.is_empty() {
+        let message = format!("Other profiles were found: {}", others.join(", "));
         return Err(Fault::new(Reason::Usage, message).advice("Use --purge together with --all").into());
     }
     let doomed = if args.all { known } else { vec![ctx.profile.clone()] };
     ctx.run(async {
         for name in &doomed {
+            delete(ctx, name).await?;
+        }
+        // Machines whose profile is lost belong to "all" as well.
+        let strays = if args.all { core::profiles_of_machines(ctx).await? } else { Vec::new() };
+        for name in &strays {
             delete(ctx, name).await?;
         }
         Ok(())
@@ -89,10 +95,50 @@ pub async fn remove(ctx: &Ctx, name: &str, cluster: Option<&Cluster>, lock: Prof
     Ok(())
 }
 
+/// What we make in a home. Nothing else is removed: somebody may have named a directory that has more.
+const OURS: [&str; 19] = [
+    "addons",
+    "bin",
+    "ca.crt",
+    "ca.key",
+    "cache",
+    "certs",
+    "config",
+    "files",
+    "host-settings.json",
+    "locks",
+    "logs",
+    "machines",
+    "networks",
+    "profiles",
+    "proxy-client-ca.crt",
+    "proxy-client-ca.key",
+    "last_update_check",
+    "machine_client.lock",
+    "tunnels.json",
+];
+
 fn purge(ctx: &Ctx) -> Result<()> {
     let root = ctx.home.root();
-    std::fs::remove_dir_all(root)
-        .map_err(|e| Fault::new(Reason::HostPurge, format!("Unable to remove {}: {e}", root.display())))?;
+    let failed = |e: std::io::Error| {
+        Fault::new(Reason::HostPurge, format!("Unable to remove {}: {e}", root.display()))
+    };
+    for name in OURS {
+        let path = root.join(name);
+        let removed =
+            if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        match removed {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(e).into()),
+            _ => {}
+        }
+    }
+    match std::fs::remove_dir(root) {
+        Err(e) if e.kind() == std::io::ErrorKind::DirectoryNotEmpty => {
+            ctx.warn(format!("{} has files that are not ours and is kept", root.display()));
+        }
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(e).into()),
+        _ => {}
+    }
     let message = format!("Successfully purged {} directory", root.display());
     ctx.emit(Event::step(steps::delete::PURGE, Style::Deleted, message));
     Ok(())

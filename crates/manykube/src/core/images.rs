@@ -7,15 +7,35 @@ use model::{Fault, Reason};
 use crate::ctx::Ctx;
 use crate::report::{Event, Style};
 
+/// Looked at before anything is changed.
+pub fn usable(ctx: &Ctx, version: &str) -> Result<()> {
+    match Store::new(ctx.home.cache()).find(version)? {
+        Some(image) => image.check().map_err(|damage| damaged(damage).into()),
+        None => can_build(ctx, version).map_err(Into::into),
+    }
+}
+
+fn can_build(ctx: &Ctx, version: &str) -> Result<(), Fault> {
+    let missing = image::missing_tools();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let packages: Vec<&str> = missing.iter().map(|t| t.package).collect();
+    let message = format!(
+        "There is no node image of Kubernetes {version}, and this host lacks what builds one: {}",
+        packages.join(", ")
+    );
+    let advice = format!(
+        "Run 'apt-get install {}', or take an image from a file: {} node-image import FILE",
+        packages.join(" "),
+        ctx.tool
+    );
+    Err(Fault::new(Reason::ProviderNotFound, message).advice(advice))
+}
+
 /// Builds the image of a version that is not in the store.
 pub async fn build(ctx: &Ctx, version: &str) -> Result<()> {
-    let missing = image::missing_tools();
-    if !missing.is_empty() {
-        let packages: Vec<&str> = missing.iter().map(|t| t.package).collect();
-        return Err(Fault::new(Reason::ProviderNotFound, format!("No node image of Kubernetes {version} is in the store, and this host lacks what it takes to build one"))
-            .advice(format!("Install: apt-get install {} (or '{} node-image import FILE')", packages.join(" "), ctx.tool))
-            .into());
-    }
+    can_build(ctx, version)?;
     let options =
         BuildOptions { log: Some(ctx.home.logs().join(format!("node-image-{version}.log"))), jobs: None };
     let show = |event: BuildEvent| {
@@ -31,6 +51,6 @@ pub async fn build(ctx: &Ctx, version: &str) -> Result<()> {
 
 /// A node must not be made of an image that is not what was built.
 pub fn damaged(damage: Damaged) -> Fault {
-    Fault::new(Reason::ImageUnusable, format!("The node image is damaged: {damage}"))
-        .advice("Remove it with 'manykube node-image rm' and build or import it again")
+    let advice = format!("Run 'manykube node-image rm {}', then build or import it again", damage.image);
+    Fault::new(Reason::ImageUnusable, damage.to_string()).advice(advice)
 }

@@ -31,7 +31,7 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
             None => None,
         }
     };
-    let (network, api) = tokio::join!(drivers::native::network_is_up(&cluster.name), api);
+    let (network, api) = tokio::join!(drivers::native::network_is_up(home, cluster), api);
     // An API that does not answer may still be that of a cluster which was set up long ago.
     let remembered = configured_file(home, &cluster.name).exists();
     let (configured, system_ready) = match &api {
@@ -117,7 +117,8 @@ fn is_adopted(cluster: &Cluster, node: &NodeSeen) -> bool {
 }
 
 pub fn is_up(agent: &NodeState) -> bool {
-    agent.network_ready
+    !agent.stopping
+        && agent.network_ready
         && agent.prepare == PrepareState::Done
         && agent.service("kubelet").is_some_and(|s| s.running)
 }
@@ -146,18 +147,15 @@ pub fn control_planes(cluster: &Cluster) -> Vec<String> {
     cluster.control_planes().map(|n| cluster.machine(n)).collect()
 }
 
-/// Machines that belong to a profile by their names, also ones that its configuration has lost.
+/// Machines of a profile, also ones that its configuration has lost.
 pub async fn machines_of(profile: &str, driver: &dyn Driver) -> Result<BTreeMap<String, Machine>> {
     let all = driver.list().await?.into_iter();
-    Ok(all.filter(|m| belongs(profile, &m.name)).map(|m| (m.name, m.state)).collect())
-}
-
-fn belongs(profile: &str, machine: &str) -> bool {
-    machine == profile
-        || machine
-            .strip_prefix(profile)
-            .and_then(|rest| rest.strip_prefix('-'))
-            .is_some_and(|node| !node.is_empty() && names::node_number(node).is_some())
+    // A machine whose record is damaged goes by its name.
+    let ours = |m: &drivers::Machine| match &m.profile {
+        Some(owner) => owner == profile,
+        None => names::belongs(profile, &m.name),
+    };
+    Ok(all.filter(ours).map(|m| (m.name, m.state)).collect())
 }
 
 /// What `status` says of each node.
@@ -197,19 +195,5 @@ async fn apiserver(identity: &Identity, cluster: &Cluster, node: &Node) -> Apise
         Ok(Health::Ready) => Apiserver::Running,
         Ok(Health::Serving) => Apiserver::Error,
         Err(_) => Apiserver::Stopped,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn machines_belong_to_their_profile_only() {
-        assert!(belongs("demo", "demo"));
-        assert!(belongs("demo", "demo-m02"));
-        assert!(!belongs("demo", "demo-two"));
-        assert!(!belongs("demo", "demo2"));
-        assert!(!belongs("demo", "demo-"));
     }
 }

@@ -89,6 +89,15 @@ pub async fn delete(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>) -> Resu
     run(&runner, &plan::delete(machines.keys()), TAKE_DOWN).await
 }
 
+/// Who has machines, whether or not there is a profile of that name.
+pub async fn profiles_of_machines(ctx: &Ctx) -> Result<Vec<String>> {
+    let mut owners: Vec<String> =
+        driver(ctx).list().await?.into_iter().map(|m| m.profile.unwrap_or(m.name)).collect();
+    owners.sort();
+    owners.dedup();
+    Ok(owners)
+}
+
 async fn run(runner: &Runner<'_>, plan: &Plan, limit: Duration) -> Result<()> {
     let ctx = runner.ctx;
     let deadline = Instant::now() + limit;
@@ -157,8 +166,17 @@ pub async fn read_command(ctx: &Ctx, cluster: &Cluster, node: &Node, argv: Vec<S
 }
 
 /// The host's networks (links, routes, other profiles): where no new subnet may lie.
-pub async fn network_in_use(_ctx: &Ctx) -> Result<Vec<Ipv4Net>> {
-    drivers::native::networks_in_use().await
+pub async fn network_in_use(ctx: &Ctx) -> Result<Vec<Ipv4Net>> {
+    let mut taken = drivers::native::networks_in_use().await?;
+    // A cluster that is stopped, or was before the host was restarted, keeps its addresses.
+    let profiles = crate::state::profile::list(&ctx.home)?.into_iter();
+    taken.extend(profiles.filter_map(|(_, file)| Some(file.ok()?.cluster.network.subnet)));
+    Ok(taken)
+}
+
+/// Is there an undamaged node image, or all that it takes to build one?
+pub fn image_can(ctx: &Ctx, version: &str) -> Result<()> {
+    images::usable(ctx, version)
 }
 
 /// Can this host run machines of this driver?

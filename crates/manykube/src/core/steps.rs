@@ -103,10 +103,15 @@ impl<'a> Runner<'a> {
 
     /// Boots, and returns when the node's kubelet runs. A node that gave up is booted again.
     async fn boot(&self, machine: &str) -> Result<()> {
-        let given_up = look::agent(self.home(), machine)
-            .is_some_and(|a| a.problem.is_some() || matches!(a.prepare, PrepareState::Failed { .. }));
-        if given_up {
-            self.driver.power_off(machine, Duration::ZERO).await?;
+        match look::agent(self.home(), machine) {
+            // Somebody asked it to go down and was interrupted: let it, in order.
+            Some(agent) if agent.stopping => self.driver.power_off(machine, GRACE).await?,
+            Some(agent)
+                if agent.problem.is_some() || matches!(agent.prepare, PrepareState::Failed { .. }) =>
+            {
+                self.driver.power_off(machine, Duration::ZERO).await?;
+            }
+            _ => {}
         }
         let spec = machines::spec(self.home(), self.cluster()?, self.node(machine)?, None)?;
         self.driver.boot(&spec).await?;

@@ -38,7 +38,7 @@ impl Lines {
                 }
             }
             Event::PhaseStarted { phase, step } => {
-                let style = step.map_or(Style::Normal, Style::of_step);
+                let style = step.map_or(Style::Network, Style::of_step);
                 stdout = self.line(style, &format!("{phase} ..."));
             }
             Event::PhaseFinished { .. } | Event::StepStarted { .. } => {}

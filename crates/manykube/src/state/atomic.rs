@@ -1,7 +1,7 @@
 //! Files that are either as they were or as they are to be, whatever happens in between.
 
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 /// Writes beside the file, makes it durable, and renames.
@@ -13,10 +13,19 @@ pub fn write(path: &Path, data: &[u8], mode: u32) -> io::Result<()> {
         .permissions(std::fs::Permissions::from_mode(mode))
         .tempfile_in(dir)?;
     temp.write_all(data)?;
+    keep_owner(path, temp.path());
     temp.as_file().sync_all()?;
     temp.persist(path).map_err(|e| e.error)?;
     // The rename itself is durable only when the directory is.
     fs_err::File::open(dir)?.sync_all()
+}
+
+/// A file stays its owner's. A new one that is made by sudo in the caller's own directory is theirs.
+fn keep_owner(path: &Path, temp: &Path) {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let Ok(like) = std::fs::metadata(path).or_else(|_| std::fs::metadata(dir)) else { return };
+    // Only root may give files away, and only root needs to.
+    let _ = std::os::unix::fs::chown(temp, Some(like.uid()), Some(like.gid()));
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Whether this host and this profile can be started at all.
 
-use model::{Cluster, DriverKind, Fault, Home, Reason};
+use model::{Cluster, DriverKind, Fault, Home, Reason, names};
 
 use super::Args;
 use super::values::usage;
@@ -68,13 +68,12 @@ pub fn driver(ctx: &Ctx, args: &Args, old: Option<&Cluster>) -> Result<DriverKin
 /// A new profile may not bear the name of another profile's machine.
 pub fn name_is_free(home: &Home, name: &str) -> Result<(), Fault> {
     let others = profile::list(home)?;
-    let owner = others.iter().filter_map(|(_, file)| file.as_ref().ok()).find(|file| {
-        file.cluster.name != name && file.cluster.nodes.iter().any(|n| file.cluster.machine(n) == name)
-    });
-    match owner {
-        Some(file) => Err(usage(format!(
-            "The profile name \"{name}\" is the name of a node of the cluster \"{}\"",
-            file.cluster.name
+    // Also of a node that is not there yet: either cluster may grow.
+    let clash =
+        |other: &String| other != name && (names::belongs(other, name) || names::belongs(name, other));
+    match others.into_iter().map(|(profile, _)| profile).find(clash) {
+        Some(other) => Err(usage(format!(
+            "The profile name \"{name}\" clashes with the names of the nodes of \"{other}\""
         ))
         .advice("Choose another name with -p")),
         None => Ok(()),

@@ -45,13 +45,25 @@ async fn start(ctx: &Ctx, args: &Args) -> Result<()> {
         return Ok(());
     }
     let lock = ProfileLock::acquire(ctx, &ctx.profile).await?;
+    // Of all that is new, one at a time: two would pick the same subnet.
+    let choosing = choosing(ctx)?;
     // Again: while this command waited, another one may have changed the profile.
     let wanted = self::wanted(ctx, args).await?;
+    profile::save(&ctx.home, &wanted.cluster, wanted.old.as_ref().map(|f| &f.raw))?;
+    drop(choosing);
     let result = make(ctx, args, &wanted).await;
     if result.is_err() && args.delete_on_failure && wanted.old.is_none() && !ctx.cancel.is_cancelled() {
         super::delete::remove(ctx, &ctx.profile, Some(&wanted.cluster), lock).await?;
     }
     result
+}
+
+/// Held while a subnet is chosen and written down; the choice itself takes milliseconds.
+fn choosing(ctx: &Ctx) -> Result<std::fs::File> {
+    let path = ctx.home.root().join("locks/subnet.lock");
+    let file = fs_err::OpenOptions::new().create(true).append(true).open(path)?.into_parts().0;
+    file.lock()?;
+    Ok(file)
 }
 
 async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
@@ -78,6 +90,9 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
         }
     };
     host_can(ctx, args, driver)?;
+    if old.is_none() {
+        core::image_can(ctx, &cluster.kubernetes_version)?;
+    }
     let mut warnings = warnings;
     warnings.extend(desired::even(&cluster));
     Ok(Wanted { cluster, old, warnings })
@@ -107,7 +122,6 @@ fn opts(args: &Args) -> StartOpts {
 
 async fn make(ctx: &Ctx, args: &Args, wanted: &Wanted) -> Result<()> {
     let cluster = &wanted.cluster;
-    profile::save(&ctx.home, cluster, wanted.old.as_ref().map(|f| &f.raw))?;
     ctx.recorder.open(&ctx.home.profile_events(&cluster.name))?;
     messages::starting(ctx, cluster);
     if core::start(ctx, cluster, opts(args)).await? == Started::AlreadyRunning {
