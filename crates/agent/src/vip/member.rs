@@ -20,7 +20,6 @@ use super::gateway::Gateway;
 use super::socket::Socket;
 use super::{Place, health};
 
-const TICK: Duration = Duration::from_millis(50);
 /// With nobody to listen to there is nothing to hurry for.
 const IDLE: Duration = Duration::from_millis(500);
 /// The last words are said a few times: there will be no next ones.
@@ -120,7 +119,7 @@ impl Member {
         let mut last = self.now();
         self.step(Event::Tick).await?;
         loop {
-            let pause = if self.state.alone() { IDLE } else { TICK };
+            let pause = if self.state.alone() { IDLE } else { self.state.pause(self.now()) };
             let mut event = tokio::select! {
                 biased;
                 () = node.stop.cancelled() => {

@@ -198,7 +198,7 @@ async fn strike(lab: &mut Lab, watcher: &Watcher, fault: Fault) -> Result<[Durat
         Fault::Crash => node.start_api()?,
     }
     settled(lab, 3).await.context("after the fault was mended")?;
-    ensure(lab.holders() == [next], || "the address moved back".to_owned())?;
+    ensure(lab.holders() == [next], || format!("the address moved to {:?}", lab.holders()))?;
     Ok(measured)
 }
 
@@ -235,7 +235,7 @@ async fn frozen_agent(lab: &mut Lab) -> Result<()> {
     ensure(next != holder, || "nobody took over".to_owned())?;
     lab.nodes[holder].signal_agent(Signal::SIGCONT)?;
     settled(lab, 3).await?;
-    ensure(lab.holders() == [next], || "the address moved back".to_owned())
+    ensure(lab.holders() == [next], || format!("the address moved to {:?}", lab.holders()))
 }
 
 /// Two control planes are removed, the holder among them.
