@@ -52,6 +52,6 @@ async fn tell(node: Rc<Node>, dir: PathBuf) {
         if let Ok(text) = serde_json::to_vec(&node.document()) {
             let _ = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &there));
         }
-        sleep(Duration::from_millis(20)).await;
+        sleep(Duration::from_millis(100)).await;
     }
 }

@@ -9,9 +9,9 @@ use model::node_spec::NodeNetwork;
 use netlink::Netlink;
 use tokio::time::sleep;
 
-use crate::commands;
 use crate::reaper::Reaper;
 use crate::state::Node;
+use crate::{commands, sysctl};
 
 pub const LINK: &str = "eth0";
 
@@ -30,6 +30,7 @@ pub async fn up(node: &Rc<Node>, reaper: &Reaper, elected: bool) -> Result<()> {
         }
         sleep(Duration::from_millis(5)).await;
     };
+    sysctl::apply_to_link(LINK);
     net.up(link.index).await?;
     net.add_address(link.index, spec.address).await?;
     if let Some(vip) = spec.vip

@@ -66,7 +66,7 @@ async fn reconcile(link: &str, wanted: &[PodRoute]) -> Result<()> {
         tracing::info!("no more route to {} by {}", gone.net, gone.gateway);
     }
     for new in wanted.difference(&there) {
-        net.put_route(OURS, *new).await?;
+        net.add_route(OURS, *new).await?;
         tracing::info!("route to {} by {}", new.net, new.gateway);
     }
     Ok(())

@@ -22,10 +22,19 @@ const SETTINGS: [(&str, &str); 8] = [
 
 pub fn apply() {
     for (name, value) in SETTINGS {
-        // A kernel without the setting also has nothing that it would change.
-        if let Err(e) = std::fs::write(Path::new("/proc/sys").join(name), value) {
-            tracing::warn!("{name} = {value}: {e}");
-        }
+        set(name, value);
+    }
+}
+
+/// What a link that was there before us has not from the defaults.
+pub fn apply_to_link(link: &str) {
+    set(&format!("net/ipv4/conf/{link}/send_redirects"), "0");
+}
+
+fn set(name: &str, value: &str) {
+    // A kernel without the setting also has nothing that it would change.
+    if let Err(e) = std::fs::write(Path::new("/proc/sys").join(name), value) {
+        tracing::warn!("{name} = {value}: {e}");
     }
 }
 

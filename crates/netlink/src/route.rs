@@ -25,10 +25,9 @@ pub struct Via {
 pub struct Owner(pub u8);
 
 impl Netlink {
-    /// Adds the route, in place of another one to the same network.
-    pub async fn put_route(&self, owner: Owner, via: Via) -> Result<()> {
-        let request = self.handle.route().add(message(owner, via)).replace();
-        request.execute().await.with_context(|| format!("route {} by {}", via.net, via.gateway))
+    /// Adds the route. One to the same network that somebody else made is left as it is.
+    pub async fn add_route(&self, owner: Owner, via: Via) -> Result<()> {
+        self.add(message(owner, via)).await.with_context(|| format!("route {} by {}", via.net, via.gateway))
     }
 
     /// Removes the route; one that is not there is removed already.

@@ -205,7 +205,7 @@ impl State {
         self.peers
             .iter()
             .filter_map(|(ip, heard)| heard.map(|h| (*ip, h)))
-            .filter(move |(_, h)| now.saturating_sub(h.at) <= DOWN)
+            .filter(move |(_, h)| now.saturating_sub(h.at) < DOWN)
             .map(|(ip, h)| (ip, h.advert))
     }
 
@@ -285,10 +285,7 @@ impl State {
             Role::Left => {}
             Role::Backup if self.alone() => self.take(actions),
             Role::Backup => {
-                let mine = (self.standing(now), Reverse(self.me));
-                let better = self.fresh(now).filter(|(ip, a)| (a.standing, Reverse(*ip)) > mine).count();
-                let turn = self.due + SKEW * u32::try_from(better).unwrap_or(u32::MAX);
-                if now >= turn && self.connected(now) {
+                if now >= self.turn(now) && self.connected(now) {
                     self.take(actions);
                 }
             }
@@ -306,6 +303,25 @@ impl State {
             }
             Role::Holder => {}
         }
+    }
+
+    /// When this backup would take the address: those who would do better go first.
+    fn turn(&self, now: Time) -> Time {
+        let mine = (self.standing(now), Reverse(self.me));
+        let others = self.fresh(now).filter(|(_, a)| !a.holder);
+        let better = others.filter(|(ip, a)| (a.standing, Reverse(*ip)) > mine).count();
+        self.due + SKEW * u32::try_from(better).unwrap_or(u32::MAX)
+    }
+
+    /// How long nothing has to be done, if nothing happens.
+    pub fn pause(&self, now: Time) -> Duration {
+        let advertise = self.advertised.map_or(now, |at| at + ADVERTISE);
+        let next = match self.role {
+            // One that is due but cut has nothing to take.
+            Role::Backup if self.turn(now) > now => advertise.min(self.turn(now)),
+            _ => advertise,
+        };
+        next.saturating_sub(now)
     }
 
     /// The best peer that stands at least so well.

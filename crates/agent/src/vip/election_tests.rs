@@ -234,6 +234,21 @@ fn connections_go_to_the_ready_or_else_to_the_living() {
 }
 
 #[test]
+fn it_wakes_when_something_is_due() {
+    let mut b = Bench::new(3, &[2, 3]).fit();
+    b.on(Event::Heard(ip(2), advert(4, Standing::Fit, true)));
+    let mut waits = Vec::new();
+    while !b.state.is_holder() {
+        waits.push(b.state.pause(b.now));
+        b.now += b.state.pause(b.now);
+        b.on(Event::Tick);
+    }
+    assert!(waits.iter().all(|w| (ms(1)..=ADVERTISE).contains(w)), "{waits:?}");
+    assert_eq!(waits.iter().sum::<Duration>(), DOWN, "taken in the moment it was due");
+    assert_eq!(b.state.pause(b.now), ADVERTISE);
+}
+
+#[test]
 fn strangers_are_not_heard() {
     let mut b = Bench::new(3, &[2, 3]);
     b.on(Event::Heard(ip(99), advert(9, Standing::Fit, true)));

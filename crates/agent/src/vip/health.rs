@@ -22,6 +22,8 @@ const LIVE: Question = Question {
     // This alone is the debounce of a hang: one long wait tolerates a busy machine better than two
     // short ones that add up to the same.
     patience: Duration::from_millis(600),
+    // A machine that boots three of them is slow: who has just answered late is waited for longer.
+    longest: Duration::from_millis(1800),
     late_is_lost: true,
 };
 
@@ -29,6 +31,7 @@ const READY: Question = Question {
     path: "/readyz",
     every: Duration::from_millis(400),
     patience: Duration::from_secs(2),
+    longest: Duration::from_secs(2),
     late_is_lost: false,
 };
 
@@ -40,6 +43,7 @@ struct Question {
     path: &'static str,
     every: Duration,
     patience: Duration,
+    longest: Duration,
     /// One answer that did not come in time is enough.
     late_is_lost: bool,
 }
@@ -85,21 +89,36 @@ fn health(live: Answer, ready: Answer) -> Health {
 async fn keep_asking(question: &Question, target: SocketAddrV4, told: watch::Sender<Answer>) -> Result<()> {
     let mut probe = Probe::new(target)?;
     let mut failures = 0;
+    let mut usual = Duration::ZERO;
     loop {
         let asked = Instant::now();
-        let answer = match timeout(question.patience, probe.get(question.path)).await {
+        let answer = match timeout(question.patience(usual), probe.get(question.path)).await {
             Err(_) => Answer::Late,
             Ok(Err(_)) => Answer::No,
             Ok(Ok((status, _))) => judge(status),
         };
         let well = matches!(answer, Answer::Yes | Answer::Unknown);
         failures = if well { 0 } else { failures + 1 };
+        if well {
+            usual = slowest(usual, asked.elapsed());
+        }
         if well || failures >= FAILURES || (question.late_is_lost && answer == Answer::Late) {
             told.send_if_modified(|before| std::mem::replace(before, answer) != answer);
         }
         // Only the first failure is worth a hurry: what stays down is asked at the usual pace.
         sleep_until(asked + if failures == 1 { AGAIN } else { question.every }).await;
     }
+}
+
+impl Question {
+    fn patience(&self, usual: Duration) -> Duration {
+        (usual * 4).clamp(self.patience, self.longest)
+    }
+}
+
+/// The slowest answer of late, forgotten in a few seconds.
+fn slowest(before: Duration, answer: Duration) -> Duration {
+    answer.max(before.mul_f64(0.9))
 }
 
 fn judge(status: u16) -> Answer {
@@ -113,6 +132,17 @@ fn judge(status: u16) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_answers_late_is_waited_for_longer() {
+        let ms = Duration::from_millis;
+        assert_eq!(LIVE.patience(Duration::ZERO), ms(600));
+        assert_eq!(LIVE.patience(ms(20)), ms(600));
+        assert_eq!(LIVE.patience(ms(250)), ms(1000));
+        assert_eq!(LIVE.patience(ms(599)), ms(1800));
+        let later = (0..15).fold(ms(500), |usual, _| slowest(usual, ms(5)));
+        assert!(later < ms(110), "{later:?} after 3 seconds");
+    }
 
     #[test]
     fn a_verdict_from_two_answers() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use model::node_spec::{Election, Health, Peers, VipState};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet, spawn_local};
 use tokio::time::{Instant, sleep};
 
 use super::address::Address;
@@ -20,7 +20,6 @@ use super::gateway::Gateway;
 use super::socket::Socket;
 use super::{Place, health};
 
-const TICK: Duration = Duration::from_millis(50);
 /// With nobody to listen to there is nothing to hurry for.
 const IDLE: Duration = Duration::from_millis(500);
 /// The last words are said a few times: there will be no next ones.
@@ -44,9 +43,10 @@ pub struct Member {
     /// Control planes whose API servers were not lost at the last look.
     alive: BTreeSet<Ipv4Addr>,
     health: watch::Sender<Health>,
-    asks: bool,
-    /// Asking for health and doing jobs ends with us.
-    tasks: JoinSet<()>,
+    /// Asking for health ends with us.
+    asking: JoinSet<()>,
+    /// Ends when all jobs are done: what is left to do for clients when the node goes down.
+    worker: JoinHandle<()>,
 }
 
 /// Why a member stopped being one.
@@ -75,9 +75,8 @@ impl Member {
         let clock = Instant::now();
         let state = election::start(me, &control_planes(peers), holding, Time::ZERO);
         let (jobs, queue) = mpsc::unbounded_channel();
-        let mut tasks = JoinSet::new();
         let service = Service { vip: election.vip, port: election.api_port, me };
-        tasks.spawn_local(aftermath::work(place.reaper.clone(), service, queue));
+        let worker = spawn_local(aftermath::work(place.reaper.clone(), service, queue));
         let mut member = Member {
             place,
             election,
@@ -93,8 +92,8 @@ impl Member {
             backends: BTreeSet::new(),
             alive: BTreeSet::new(),
             health: watch::Sender::new(Health::Down),
-            asks: false,
-            tasks,
+            asking: JoinSet::new(),
+            worker,
         };
         member.watch_health();
         Ok(member)
@@ -102,13 +101,12 @@ impl Member {
 
     /// Only where somebody could do better does it matter how well the own API server is.
     fn watch_health(&mut self) {
-        if self.state.alone() || self.asks {
+        if self.state.alone() || !self.asking.is_empty() {
             return;
         }
-        self.asks = true;
         let target = SocketAddrV4::new(self.me, self.election.api_port);
         let verdict = self.health.clone();
-        self.tasks.spawn_local(async move {
+        self.asking.spawn_local(async move {
             if let Err(e) = health::watch(target, verdict).await {
                 tracing::error!("watch the API server: {e:#}");
             }
@@ -121,7 +119,7 @@ impl Member {
         let mut last = self.now();
         self.step(Event::Tick).await?;
         loop {
-            let pause = if self.state.alone() { IDLE } else { TICK };
+            let pause = if self.state.alone() { IDLE } else { self.state.pause(self.now()) };
             let mut event = tokio::select! {
                 biased;
                 () = node.stop.cancelled() => {
@@ -240,7 +238,9 @@ impl Member {
 
     /// Leaves nothing behind on a node that lives on.
     pub async fn clear(mut self) -> Result<()> {
-        self.tasks.shutdown().await;
+        // Commands that still run would come after us.
+        drop(self.jobs);
+        let _ = self.worker.await;
         self.place.node.state.borrow_mut().vip = None;
         let service = Service { vip: self.election.vip, port: self.election.api_port, me: self.me };
         balance::apply(&self.place.reaper, service, &BTreeSet::new()).await?;

@@ -1,8 +1,8 @@
 //! Clients of the virtual address.
 
-use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use agent::component::Probe;
@@ -12,14 +12,20 @@ use tokio::time::{sleep, timeout};
 
 use crate::api::PORT;
 
-/// Longer than any answer takes, short enough not to blur the measure.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// For those who measure: longer than an answer takes, short enough not to blur the measure.
+pub const SHORT: Duration = Duration::from_millis(300);
+/// For those who only want to know.
+const LONG: Duration = Duration::from_secs(3);
 const EVERY: Duration = Duration::from_millis(20);
 
 /// Who answers to a new connection.
 pub async fn who(vip: Ipv4Addr) -> Result<Ipv4Addr> {
+    who_soon(vip, LONG).await
+}
+
+async fn who_soon(vip: Ipv4Addr, patience: Duration) -> Result<Ipv4Addr> {
     let mut probe = Probe::new(SocketAddrV4::new(vip, PORT))?;
-    let (_, body) = timeout(PATIENCE, probe.get("/who")).await.context("no answer")??;
+    let (_, body) = timeout(patience, probe.get("/who")).await.context("no answer")??;
     Ok(String::from_utf8(body)?.parse()?)
 }
 
@@ -34,39 +40,40 @@ pub fn print(vip: &str, count: &str) -> Result<()> {
     })
 }
 
-/// Asks all the time and remembers when it was answered.
+/// Asks all the time and remembers when it was answered. In a thread of its own, because the test
+/// runs commands and waits for them.
 pub struct Watcher {
-    answered: Rc<RefCell<Vec<Instant>>>,
+    seen: Arc<Mutex<Seen>>,
+    stop: Arc<AtomicBool>,
+}
+
+#[derive(Default)]
+struct Seen {
+    answered: Vec<Instant>,
     /// When those were asked that got no answer.
-    failed: Rc<RefCell<Vec<Instant>>>,
-    task: JoinHandle<()>,
+    failed: Vec<Instant>,
 }
 
 impl Watcher {
     pub fn start(vip: Ipv4Addr) -> Watcher {
-        let answered: Rc<RefCell<Vec<Instant>>> = Rc::default();
-        let failed: Rc<RefCell<Vec<Instant>>> = Rc::default();
-        let (noted, missed) = (answered.clone(), failed.clone());
-        let task = spawn_local(async move {
-            loop {
-                // Overlapping, so that one that waits in vain does not delay the next.
-                let (noted, missed) = (noted.clone(), missed.clone());
-                spawn_local(async move {
-                    let asked = Instant::now();
-                    match who(vip).await {
-                        Ok(_) => noted.borrow_mut().push(Instant::now()),
-                        Err(_) => missed.borrow_mut().push(asked),
-                    }
-                });
-                sleep(EVERY).await;
-            }
+        let (seen, stop) = (Arc::<Mutex<Seen>>::default(), Arc::<AtomicBool>::default());
+        let watcher = Watcher { seen: seen.clone(), stop: stop.clone() };
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                while !stop.load(Ordering::Relaxed) {
+                    // Overlapping, so that one that waits in vain does not delay the next.
+                    tokio::spawn(ask(vip, seen.clone()));
+                    sleep(EVERY).await;
+                }
+            });
         });
-        Watcher { answered, failed, task }
+        watcher
     }
 
     /// How long after `from` clients were still disappointed: asked at that time, and not answered.
     pub fn disturbed(&self, from: Instant) -> Duration {
-        let last = self.failed.borrow().iter().copied().max();
+        let last = self.seen.lock().expect("no panic").failed.iter().copied().max();
         last.map_or(Duration::ZERO, |last| last.saturating_duration_since(from))
     }
 
@@ -74,7 +81,8 @@ impl Watcher {
     pub fn longest_gap(&self, from: Instant) -> Duration {
         let mut last = from;
         let mut longest = Duration::ZERO;
-        for at in self.answered.borrow().iter().copied().filter(|at| *at > from).chain([Instant::now()]) {
+        let answered = &self.seen.lock().expect("no panic").answered;
+        for at in answered.iter().copied().filter(|at| *at > from).chain([Instant::now()]) {
             longest = longest.max(at.saturating_duration_since(last));
             last = last.max(at);
         }
@@ -82,9 +90,19 @@ impl Watcher {
     }
 }
 
+async fn ask(vip: Ipv4Addr, seen: Arc<Mutex<Seen>>) {
+    let asked = Instant::now();
+    let answer = who_soon(vip, SHORT).await;
+    let mut seen = seen.lock().expect("no panic");
+    match answer {
+        Ok(_) => seen.answered.push(Instant::now()),
+        Err(_) => seen.failed.push(asked),
+    }
+}
+
 impl Drop for Watcher {
     fn drop(&mut self) {
-        self.task.abort();
+        self.stop.store(true, Ordering::Relaxed);
     }
 }
 

@@ -45,7 +45,9 @@ impl Lab {
                 api: None,
             };
             std::fs::create_dir(&node.dir)?;
-            std::fs::write(node.dir.join("node.json"), serde_json::to_vec(&spec(node.ip))?)?;
+            // The first is told, as the only control plane of a cluster, to have the address.
+            let vip = (last == 2).then_some(VIP);
+            std::fs::write(node.dir.join("node.json"), serde_json::to_vec(&spec(node.ip, vip))?)?;
             nodes.push(node);
         }
         Ok(Lab { dir, nodes })
@@ -199,7 +201,7 @@ fn signal(child: &Child, what: Signal) -> Result<()> {
     Ok(kill(Pid::from_raw(i32::try_from(child.id())?), what)?)
 }
 
-fn spec(ip: Ipv4Addr) -> NodeSpec {
+fn spec(ip: Ipv4Addr, vip: Option<Ipv4Addr>) -> NodeSpec {
     NodeSpec {
         profile: "lab".to_owned(),
         machine: format!("lab-{ip}"),
@@ -207,7 +209,7 @@ fn spec(ip: Ipv4Addr) -> NodeSpec {
         network: NodeNetwork {
             address: ipnet::Ipv4Net::new_assert(ip, 24),
             gateway: Ipv4Addr::new(192, 168, 49, 1),
-            vip: None,
+            vip,
             pods: Some(model::address::pod_cidr(
                 ipnet::Ipv4Net::new_assert(Ipv4Addr::new(192, 168, 49, 0), 24),
                 ipnet::Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 16),
