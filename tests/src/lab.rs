@@ -82,6 +82,14 @@ impl Lab {
         self.kubectl(&["apply", "-f", &file.to_string_lossy()]).ok();
     }
 
+    /// The cluster is as asked for. On a busy machine a probe may fail for a moment.
+    pub fn nothing_to_do(&self) {
+        eventually("an empty plan", Duration::from_secs(20), || {
+            let plan = self.manykube(&["start", "--dry-run"]).ok().stdout;
+            if plan.contains("nothing to do") { Ok(()) } else { Err(plan) }
+        });
+    }
+
     pub fn spawn(&self, args: &[&str]) -> Child {
         self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("start manykube")
     }

@@ -19,4 +19,6 @@ pub use error::ApiError;
 pub use kube::Client;
 pub use mark::{is_marked, mark};
 pub use observe::{AddonsSeen, Health, NodeSeen, addons_present, health, observe_node};
-pub use wait::{default_service_account, node_ready, node_registered, ready, serving, system_pods_ready};
+pub use wait::{
+    default_service_account, node_ready, node_registered, ready, serving, system_pods_now, system_pods_ready,
+};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::try_join3;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::Client;
@@ -70,17 +71,25 @@ pub async fn system_pods_ready(
     control_planes: &[String],
     deadline: Duration,
 ) -> Result<(), Unmet> {
-    until("system pods ready", deadline, || async {
-        let pods: Api<Pod> = Api::namespaced(client.clone(), KUBE_SYSTEM);
-        let of_control_plane = ListParams::default().labels("tier=control-plane");
-        let pods = call("list static pods", LOOK, pods.list(&of_control_plane)).await.map_err(text)?;
-        static_pods_wait(&pods.items, control_planes)?;
-        let proxies: Api<DaemonSet> = Api::namespaced(client.clone(), KUBE_SYSTEM);
-        daemon_set_waits(&call("look at kube-proxy", LOOK, proxies.get(KUBE_PROXY)).await.map_err(text)?)?;
-        let deployments: Api<Deployment> = Api::namespaced(client.clone(), KUBE_SYSTEM);
-        deployment_waits(&call("look at CoreDNS", LOOK, deployments.get(COREDNS)).await.map_err(text)?)
-    })
+    until("system pods ready", deadline, || system_pods_now(client, control_planes)).await
+}
+
+/// One look at the same; the error says what is not ready.
+pub async fn system_pods_now(client: &Client, control_planes: &[String]) -> Result<(), String> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), KUBE_SYSTEM);
+    let proxies: Api<DaemonSet> = Api::namespaced(client.clone(), KUBE_SYSTEM);
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), KUBE_SYSTEM);
+    let of_control_plane = ListParams::default().labels("tier=control-plane");
+    let (pods, proxy, dns) = try_join3(
+        call("list static pods", LOOK, pods.list(&of_control_plane)),
+        call("look at kube-proxy", LOOK, proxies.get(KUBE_PROXY)),
+        call("look at CoreDNS", LOOK, deployments.get(COREDNS)),
+    )
     .await
+    .map_err(text)?;
+    static_pods_wait(&pods.items, control_planes)?;
+    daemon_set_waits(&proxy)?;
+    deployment_waits(&dns)
 }
 
 /// Pods are refused in a namespace whose service account does not exist yet.

@@ -138,9 +138,7 @@ async fn is_configured(client: &kube::Client) -> bool {
 }
 
 async fn is_system_ready(client: &kube::Client, cluster: &Cluster) -> bool {
-    // One look: the condition gives up when less than its interval is left.
-    let once = Duration::from_millis(100);
-    api::system_pods_ready(client, &control_planes(cluster), once).await.is_ok()
+    api::system_pods_now(client, &control_planes(cluster)).await.is_ok()
 }
 
 pub fn control_planes(cluster: &Cluster) -> Vec<String> {
