@@ -26,6 +26,15 @@ pub fn node_number(name: &str) -> Option<u32> {
     name.strip_prefix('m').filter(|d| d.len() >= 2 && d.bytes().all(|b| b.is_ascii_digit()))?.parse().ok()
 }
 
+/// A name that a user gives to a node: one DNS label, and not that of the first node, which has none.
+pub fn is_valid_node(name: &str) -> bool {
+    (1..=22).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && node_number(name).is_none_or(|number| number > 1)
+}
+
 /// DNS-label-like: letters, digits, inner dashes, dots between labels; at least two characters.
 pub fn is_valid_profile(name: &str) -> bool {
     let label = |l: &str| {
@@ -66,6 +75,16 @@ mod tests {
         assert_eq!(node_number("m02"), Some(2));
         assert_eq!(node_number("m2"), None);
         assert_eq!(node_number("worker"), None);
+    }
+
+    #[test]
+    fn node_names() {
+        for good in ["m02", "node2", "w", "gpu-1"] {
+            assert!(is_valid_node(good), "{good}");
+        }
+        for bad in ["", "m01", "m00", "Node", "a.b", "-a", "a-", "../x", &"x".repeat(23)] {
+            assert!(!is_valid_node(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::error::{ApiError, call};
 
-const LEASES: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
+pub(super) const LEASES: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
 
 /// minikube's labels, on every node.
 #[derive(Debug, Clone, PartialEq, Eq)]
