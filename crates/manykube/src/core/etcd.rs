@@ -1,13 +1,19 @@
 //! etcd's members, asked and changed through a control plane that runs.
 
 use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use bootstrap::etcd::{self, Member};
 use drivers::{Driver, Io, MachineState};
 use model::{Cluster, Home};
+use tokio::time::sleep;
 
 use super::look;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Each try is a process in a node.
+const AGAIN: Duration = Duration::from_millis(300);
 
 pub struct Etcd<'a> {
     pub home: &'a Home,
@@ -24,17 +30,38 @@ impl Etcd<'_> {
 
     /// Removes the member of a machine, if there is one.
     pub async fn forget(&self, machine: &str, ip: Ipv4Addr) -> Result<()> {
-        let members = self.members().await?;
-        match etcd::find(&members, machine, ip) {
-            Some(member) => self.run(&etcd::remove_command(member)).await.map(drop),
-            None => Ok(()),
-        }
+        self.insist(async || {
+            let members = self.members().await?;
+            match etcd::find(&members, machine, ip) {
+                Some(member) => self.run(&etcd::remove_command(member)).await.map(drop),
+                None => Ok(()),
+            }
+        })
+        .await
     }
 
     /// All members, the new one among them.
     pub async fn add_learner(&self, machine: &str, ip: Ipv4Addr) -> Result<Vec<Member>> {
-        self.run(&etcd::add_learner_command(machine, ip)).await?;
-        self.members().await
+        self.insist(async || {
+            let members = self.members().await?;
+            if etcd::find(&members, machine, ip).is_none() {
+                self.run(&etcd::add_learner_command(machine, ip)).await?;
+            }
+            self.members().await
+        })
+        .await
+    }
+
+    /// etcd refuses changes until all its members have known each other for five seconds.
+    async fn insist<T>(&self, change: impl AsyncFn() -> Result<T>) -> Result<T> {
+        let began = Instant::now();
+        loop {
+            match change().await {
+                Err(e) if began.elapsed() < PATIENCE => tracing::debug!("not yet: {e:#}"),
+                result => return result,
+            }
+            sleep(AGAIN).await;
+        }
     }
 
     pub async fn promote(&self, machine: &str, ip: Ipv4Addr) -> Result<()> {
