@@ -7,6 +7,7 @@
 pub mod addons;
 pub mod api;
 mod containerd;
+pub mod etcd;
 pub mod kubeadm;
 mod kubeconfig;
 mod node;
@@ -15,7 +16,9 @@ pub mod paths;
 pub mod pki;
 pub mod yaml;
 
-pub use kubeadm::{addon_manifest_command, finish_commands, node_spec_parts, release_command};
+pub use kubeadm::{
+    addon_manifest_command, finish_commands, node_spec_parts, release_apiserver_command, release_command,
+};
 pub use node::node_files;
 pub use options::{Options, ProxyMode};
 pub use pki::{Identity, Pki};

@@ -11,6 +11,8 @@ pub struct Options {
     pub proxy_mode: ProxyMode,
     /// Name servers of the host that a node can reach.
     pub nameservers: Vec<Ipv4Addr>,
+    /// Set for a control plane that joins an etcd which is there: the value of `--initial-cluster`.
+    pub join: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,5 +14,7 @@ pub const KUBELET: &str = "/var/lib/kubelet";
 pub const RESOLV_CONF: &str = "/etc/manykube/resolv.conf";
 pub const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
 pub const CRI_SOCKET: &str = "unix:///run/containerd/containerd.sock";
+/// Exists while a control plane is no (voting) member of etcd: its machine has to join anew.
+pub const OUTSIDE: &str = "/var/lib/minikube/outside";
 /// Exists once kubeadm has written this node's manifests and kubelet configuration.
 pub const PREPARED: &str = "/var/lib/minikube/prepared";

@@ -117,6 +117,13 @@ fn bad_input_is_refused_with_one_line_and_changes_nothing() {
         ("status -o json -f {{.Host}}", 14, "MK_USAGE"),
         ("delete now", 14, "Error:"),
         ("node", 14, "Error:"),
+        ("node list now", 14, "Error:"),
+        ("node delete", 14, "MK_USAGE"),
+        ("node start", 14, "MK_USAGE"),
+        ("node stop", 14, "MK_USAGE"),
+        ("node stop m02 --name=m03", 14, "MK_USAGE"),
+        ("node stop m02 m03", 14, "Error:"),
+        ("node add --count=many", 14, "Error:"),
         ("completion csh", 14, "Error:"),
         ("config get memory", 14, "Error: specified key could not be found in config"),
         ("config set frob 1", 14, "MK_USAGE"),
@@ -174,6 +181,10 @@ fn a_missing_profile_is_85_everywhere_but_for_delete() {
         "ip",
         "ssh",
         "node list",
+        "node add",
+        "node delete m02",
+        "node start m02",
+        "node stop --name=m02",
         "update-context",
         "logs",
         "status -o json",
@@ -188,6 +199,56 @@ fn a_missing_profile_is_85_everywhere_but_for_delete() {
     let unknown = home.run("profile gone");
     unknown.expect(0, "profile \"gone\" not found");
     assert_eq!(unknown.stdout(), "");
+}
+
+/// A cluster of two that exists in its configuration only.
+const CONFIG: &str = r#"{"Name":"demo","Driver":"native","Memory":3072,"CPUs":2,"APIServerPort":8443,
+    "KubernetesConfig":{"KubernetesVersion":"v1.37.1","ServiceCIDR":"10.96.0.0/12"},
+    "Nodes":[{"Name":"","IP":"192.168.49.2","Port":8443,"KubernetesVersion":"v1.37.1","ControlPlane":true,"Worker":true},
+             {"Name":"m02","IP":"192.168.49.3","Port":8443,"KubernetesVersion":"v1.37.1","Worker":true}]}"#;
+
+#[test]
+fn nodes_of_a_cluster_that_does_not_run() {
+    let home = Home::new();
+    let dir = home.path().join("profiles/demo");
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("config.json");
+    std::fs::write(&file, CONFIG).unwrap();
+    for (line, code, text) in [
+        ("node list", 0, "demo-m02\t192.168.49.3\n"),
+        ("node add", 83, "host is not running: state=Nonexistent"),
+        ("node add --control-plane", 83, "host is not running: state=Nonexistent"),
+        ("node add --worker=false", 14, "MK_USAGE"),
+        ("node add --count=0", 14, "MK_USAGE"),
+        ("node add --count=251", 14, "MK_USAGE"),
+        ("node add --count=2 --name=w", 14, "MK_USAGE"),
+        ("node add m01", 14, "MK_USAGE"),
+        ("node add Upper", 14, "MK_USAGE"),
+        ("node add m02", 14, "MK_USAGE"),
+        ("node delete m02", 83, "host is not running: state=Nonexistent"),
+        ("node delete m03", 80, "GUEST_NODE_DELETE"),
+        ("node start m03", 85, "GUEST_NODE_RETRIEVE"),
+        ("node stop m03", 85, "GUEST_NODE_RETRIEVE"),
+        ("node stop demo", 80, "it is the last control plane"),
+        ("node start m02", 83, "host is not running: state=Nonexistent"),
+        ("node stop demo-m02", 0, "Successfully stopped node m02"),
+    ] {
+        home.run(&format!("{line} -p demo")).expect(code, text);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), CONFIG, "{line}");
+    }
+}
+
+#[test]
+fn a_machine_may_not_bear_anothers_name() {
+    let home = Home::new();
+    for (name, config) in
+        [("demo", CONFIG.to_owned()), ("demo-m03", CONFIG.replace("\"demo\"", "\"demo-m03\""))]
+    {
+        let dir = home.path().join("profiles").join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("config.json"), config).unwrap();
+    }
+    home.run("node add -p demo").expect(80, "taken by the cluster \"demo-m03\"");
 }
 
 #[test]

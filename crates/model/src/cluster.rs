@@ -161,6 +161,29 @@ impl Cluster {
         self.nodes.iter().find(|n| (!n.name.is_empty() && n.name == asked) || self.machine(n) == asked)
     }
 
+    /// A node to be added: numbered after the last entry, as in minikube, so that a gap stays one.
+    /// `None` when the network is full.
+    pub fn next_node(&self, name: Option<&str>, control_plane: bool) -> Option<Node> {
+        let number = |n: &Node| u32::from(n.ip) - u32::from(self.network.subnet.network()) - 1;
+        let mut next = self.nodes.last().map_or(1, number) + 1;
+        let taken = |next: u32| {
+            let ip = address::node_ip(self.network.subnet, next);
+            self.nodes.iter().any(|n| Some(n.ip) == ip || (name.is_none() && n.name == names::node(next)))
+        };
+        while taken(next) {
+            next += 1;
+        }
+        Some(Node {
+            name: name.map_or_else(|| names::node(next), str::to_owned),
+            ip: address::node_ip(self.network.subnet, next)?,
+            control_plane,
+            worker: true,
+            kubernetes_version: self.kubernetes_version.clone(),
+            cpus: None,
+            memory_mib: None,
+        })
+    }
+
     pub fn node_cpus(&self, node: &Node) -> u32 {
         node.cpus.unwrap_or(self.cpus)
     }
@@ -171,5 +194,50 @@ impl Cluster {
 
     pub fn pod_cidr_of(&self, node: &Node) -> Ipv4Net {
         address::pod_cidr(self.network.subnet, self.network.pod_cidr, node.ip)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str], numbers: &[u32]) -> Cluster {
+        let subnet: Ipv4Net = "192.168.49.0/24".parse().unwrap();
+        let mut cluster = crate::config_file::tests::sample();
+        let first = cluster.nodes[0].clone();
+        let node = |(name, number): (&&str, &u32)| Node {
+            name: (*name).to_owned(),
+            ip: address::node_ip(subnet, *number).unwrap(),
+            ..first.clone()
+        };
+        cluster.nodes = names.iter().zip(numbers).map(node).collect();
+        cluster
+    }
+
+    #[test]
+    fn the_next_node_follows_the_last_entry() {
+        for (have, numbers, want) in [
+            (&[""][..], &[1][..], ("m02", "192.168.49.3")),
+            (&["", "m02", "m04"], &[1, 2, 4], ("m05", "192.168.49.6")),
+            (&["", "m02"], &[1, 2], ("m03", "192.168.49.4")),
+            (&["m02", "m03"], &[2, 3], ("m04", "192.168.49.5")),
+            (&["", "node2"], &[1, 2], ("m03", "192.168.49.4")),
+            (&["", "m03"], &[1, 2], ("m04", "192.168.49.5")),
+        ] {
+            let next = names(have, numbers).next_node(None, false).unwrap();
+            assert_eq!((next.name.as_str(), next.ip.to_string().as_str()), want, "{have:?}");
+        }
+        let named = names(&[""], &[1]).next_node(Some("node2"), true).unwrap();
+        assert_eq!((named.name.as_str(), named.control_plane), ("node2", true));
+        assert_eq!(names(&[""], &[252]).next_node(None, false), None);
+    }
+
+    #[test]
+    fn the_first_entry_may_be_any() {
+        let cluster = names(&["m02", "m03"], &[2, 3]);
+        assert_eq!(cluster.primary().map(|n| cluster.machine(n)).unwrap(), "demo-m02");
+        assert_eq!(cluster.endpoint(), Some(cluster.vip()));
+        assert!(cluster.find_node("demo").is_none());
+        assert_eq!(cluster.find_node("demo-m03").unwrap().name, "m03");
     }
 }

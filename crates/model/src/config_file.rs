@@ -300,12 +300,15 @@ fn nodes(c: &Cluster, previous: &Value) -> Value {
     let entry = |n: &Node| {
         let old = previous.as_array().and_then(|l| l.iter().find(|o| o["Name"] == n.name.as_str()));
         let mut entry = old.and_then(Value::as_object).cloned().unwrap_or_default();
+        // As minikube writes them: a worker that was added later has neither.
+        let later = old.is_none() && !n.control_plane && previous.as_array().is_some_and(|l| !l.is_empty());
+        let bare = later || old.is_some_and(|o| o["Port"] == 0);
         let known = json!({
             "Name": n.name,
             "IP": n.ip,
-            "Port": c.api_port,
+            "Port": if bare { 0 } else { c.api_port },
             "KubernetesVersion": n.kubernetes_version,
-            "ContainerRuntime": "containerd",
+            "ContainerRuntime": if bare { "" } else { "containerd" },
             "ControlPlane": n.control_plane,
             "Worker": n.worker,
         });
@@ -324,4 +327,4 @@ fn defaults() -> Map<String, Value> {
 
 #[cfg(test)]
 #[path = "config_file_tests.rs"]
-mod tests;
+pub mod tests;

@@ -7,7 +7,7 @@ fn net(s: &str) -> Ipv4Net {
     s.parse().unwrap()
 }
 
-fn sample() -> Cluster {
+pub fn sample() -> Cluster {
     Cluster {
         name: "demo".into(),
         driver: DriverKind::Native,
@@ -162,4 +162,23 @@ proptest! {
     fn no_text_makes_it_panic(text in ".{0,200}") {
         let _ = parse(&text);
     }
+}
+
+#[test]
+fn a_worker_added_later_has_no_port() {
+    let mut cluster = sample();
+    cluster.nodes.push(cluster.next_node(None, false).unwrap());
+    let text = render_text(&cluster, None);
+    let old = parse(&text).unwrap();
+    let mut cluster = old.cluster.clone();
+    cluster.nodes.push(cluster.next_node(None, false).unwrap());
+    cluster.nodes.push(cluster.next_node(None, true).unwrap());
+    let text = render_text(&cluster, Some(&old.raw));
+    let again = parse(&text).unwrap();
+    assert_eq!(again.cluster, cluster);
+    let ports: Vec<i64> =
+        again.raw["Nodes"].as_array().unwrap().iter().map(|n| n["Port"].as_i64().unwrap()).collect();
+    assert_eq!(ports, [8443, 8443, 0, 8443]);
+    // It stays so.
+    assert_eq!(render_text(&cluster, Some(&again.raw)), text);
 }

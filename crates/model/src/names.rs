@@ -35,6 +35,15 @@ pub fn belongs(profile: &str, machine: &str) -> bool {
             .is_some_and(|node| !node.is_empty() && node_number(node).is_some())
 }
 
+/// A name that a user gives to a node: one DNS label, and not that of the first node, which has none.
+pub fn is_valid_node(name: &str) -> bool {
+    (1..=22).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && node_number(name).is_none_or(|number| number > 1)
+}
+
 /// DNS-label-like: letters, digits, inner dashes, dots between labels; at least two characters.
 pub fn is_valid_profile(name: &str) -> bool {
     let label = |l: &str| {
@@ -83,6 +92,16 @@ mod tests {
     fn machines_belong_to_their_profile_only() {
         assert!(belongs("demo", "demo") && belongs("demo", "demo-m02"));
         assert!(!belongs("demo", "demo-two") && !belongs("demo", "demo2") && !belongs("demo", "demo-"));
+    }
+
+    #[test]
+    fn node_names() {
+        for good in ["m02", "node2", "w", "gpu-1"] {
+            assert!(is_valid_node(good), "{good}");
+        }
+        for bad in ["", "m01", "m00", "Node", "a.b", "-a", "a-", "../x", &"x".repeat(23)] {
+            assert!(!is_valid_node(bad), "{bad}");
+        }
     }
 
     #[test]

@@ -55,6 +55,10 @@ reasons! {
     GuestProvision = "GUEST_PROVISION", 80;
     GuestStatus = "GUEST_STATUS", 80;
     GuestDeletion = "GUEST_DELETION", 80;
+    NodeAdd = "GUEST_NODE_ADD", 80;
+    NodeDelete = "GUEST_NODE_DELETE", 80;
+    NodeStart = "GUEST_NODE_START", 80;
+    NodeStop = "HOST_NODE_STOP", 30;
     StopTimeout = "GUEST_STOP_TIMEOUT", 82;
     ImageUnusable = "GUEST_NODE_IMAGE", 80;
     VersionUnavailable = "INET_VERSION_UNAVAILABLE", 49;

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod leave;
 mod observed;
 mod start;
 mod step;
@@ -10,7 +11,8 @@ mod stop;
 #[cfg(test)]
 mod world;
 
+pub use leave::{Leave, Member, Refusal, leave};
 pub use observed::{Api, Image, MachineState, Observed, ObservedNode};
-pub use start::start;
+pub use start::{add, start};
 pub use step::{Phase, Plan, Step, phase};
 pub use stop::{delete, stop};

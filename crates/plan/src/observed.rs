@@ -35,6 +35,10 @@ pub struct ObservedNode {
     /// The Node object has our labels and its pod range.
     pub adopted: bool,
     pub ready: bool,
+    /// Its list of nodes is the one that is wanted.
+    pub peers: bool,
+    /// A control plane's machine that is no member of etcd: it left, or has not quite joined.
+    pub outside: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +65,8 @@ impl ObservedNode {
             controllers: false,
             adopted: false,
             ready: false,
+            peers: true,
+            outside: false,
         }
     }
 }

@@ -11,6 +11,10 @@ pub struct Plan {
 pub mod phase {
     pub const IMAGE: &str = "Building the node image";
     pub const GROUND: &str = "Preparing certificates and network";
+    pub const PEERS: &str = "Telling the nodes of each other";
+    pub const RESET: &str = "Removing what left the control plane";
+    pub const JOIN: &str = "Joining the control plane";
+    pub const LEAVE: &str = "Leaving the cluster";
     pub const MACHINES: &str = "Creating machines";
     pub const BOOT: &str = "Booting machines";
     pub const CONTROL_PLANE: &str = "Booting the control plane";
@@ -51,6 +55,20 @@ pub enum Step {
     AdoptNode(String),
     WaitNode(String),
     WaitSystem,
+
+    /// Who else is there, in a machine that exists, running or not.
+    Peers(String),
+    /// A machine for a control plane that joins: first as a learner of etcd. Removes what an earlier
+    /// attempt left there.
+    CreateMember(String),
+    /// Makes the learner a voter once it has caught up.
+    PromoteMember(String),
+    /// Moves pods elsewhere, for a bounded time.
+    Drain(String),
+    /// Takes the control plane out of etcd; from here on its machine is one that has to join anew.
+    RemoveMember(String),
+    /// The Node object and the pods that were on it.
+    DeleteNode(String),
 
     PowerOff(String),
     NetworkDown,
@@ -94,6 +112,12 @@ impl Step {
             Step::AdoptNode(_) => "label the node and give it its pod range",
             Step::WaitNode(_) => "wait until the node is Ready",
             Step::WaitSystem => "wait for DNS and the system pods",
+            Step::Peers(_) => "write the list of nodes",
+            Step::CreateMember(_) => "create the machine as a learner of etcd",
+            Step::PromoteMember(_) => "wait for etcd and vote",
+            Step::Drain(_) => "move pods elsewhere",
+            Step::RemoveMember(_) => "leave etcd",
+            Step::DeleteNode(_) => "remove the node from the API",
             Step::PowerOff(_) => "power off",
             Step::NetworkDown => "take the network down",
             Step::RemoveMachine(_) => "remove the machine",
@@ -109,6 +133,12 @@ impl Step {
             | Step::ReleaseControllers(n)
             | Step::AdoptNode(n)
             | Step::WaitNode(n)
+            | Step::Peers(n)
+            | Step::CreateMember(n)
+            | Step::PromoteMember(n)
+            | Step::Drain(n)
+            | Step::RemoveMember(n)
+            | Step::DeleteNode(n)
             | Step::PowerOff(n)
             | Step::RemoveMachine(n) => Some(n),
             _ => None,

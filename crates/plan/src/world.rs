@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::cluster::{Network, Wait, WaitFor};
 use model::{Cluster, DriverKind, Node, address, names};
 
+use crate::leave::Member;
 use crate::observed::{Api, Image, MachineState, Observed, ObservedNode};
 use crate::step::{Plan, Step};
 
@@ -13,15 +14,23 @@ pub struct World {
     /// Leases left by controllers of an earlier boot.
     stale_leases: bool,
     applied: BTreeSet<&'static str>,
+    /// By machine: whether it votes.
+    etcd: BTreeMap<String, bool>,
 }
 
 /// `count` nodes, the first a control plane.
 pub fn cluster(count: usize) -> Cluster {
+    planes(1, count)
+}
+
+/// `count` nodes, the first ones control planes.
+pub fn planes(control_planes: usize, count: usize) -> Cluster {
+    let control_planes = u32::try_from(control_planes).unwrap();
     let subnet = "192.168.49.0/24".parse().unwrap();
     let node = |number: u32| Node {
         name: names::node(number),
         ip: address::node_ip(subnet, number).unwrap(),
-        control_plane: number == 1,
+        control_plane: number <= control_planes,
         worker: true,
         kubernetes_version: "v1.37.1".into(),
         cpus: None,
@@ -66,6 +75,7 @@ impl World {
             },
             stale_leases: false,
             applied: BTreeSet::new(),
+            etcd: BTreeMap::new(),
         }
     }
 
@@ -95,8 +105,37 @@ impl World {
         self.seen.nodes.get_mut(machine).expect("a step about a machine that is not there")
     }
 
-    fn api_up(&self) -> bool {
+    pub fn api_up(&self) -> bool {
         self.seen.nodes.values().any(|n| n.api == Api::Ready)
+    }
+
+    /// The list of nodes is another one now.
+    pub fn change_peers(&mut self) {
+        self.seen.nodes.values_mut().for_each(|n| n.peers = false);
+    }
+
+    pub fn power_off(&mut self, machine: &str) {
+        self.step(&Step::PowerOff(machine.to_owned()));
+    }
+
+    pub fn voters(&self) -> usize {
+        self.etcd.values().filter(|votes| **votes).count()
+    }
+
+    pub fn members(&self) -> Vec<Member> {
+        let healthy = |m: &String| {
+            self.seen.nodes.get(m).is_some_and(|n| n.machine == MachineState::Running && !n.outside)
+        };
+        self.etcd
+            .iter()
+            .map(|(m, votes)| Member { machine: m.clone(), voter: *votes, healthy: healthy(m) })
+            .collect()
+    }
+
+    fn assert_quorum(&self) {
+        let voters: Vec<Member> = self.members().into_iter().filter(|m| m.voter).collect();
+        let healthy = voters.iter().filter(|m| m.healthy).count();
+        assert!(healthy > voters.len() / 2, "no quorum: {voters:?}");
     }
 
     /// Every step insists on what it needs: a plan in the wrong order panics here.
@@ -118,8 +157,38 @@ impl World {
                 let node = self.node(m);
                 (node.machine, node.up, node.api) = (MachineState::Running, true, Api::Serving);
             }
-            Step::WaitApi(m) => {
+            Step::CreateMember(m) => {
+                assert!(self.seen.certificates && self.seen.image == Image::Present);
+                self.etcd.remove(m);
+                self.assert_quorum();
+                assert!(self.etcd.values().all(|votes| *votes), "two learners");
+                self.etcd.insert(m.clone(), false);
+                let made =
+                    ObservedNode { machine: MachineState::Stopped, outside: true, ..ObservedNode::absent() };
+                assert!(self.seen.nodes.insert(m.clone(), made).is_none(), "created twice");
+            }
+            Step::PromoteMember(m) => {
                 assert!(self.node(m).up);
+                self.assert_quorum();
+                assert_eq!(self.etcd.insert(m.clone(), true), Some(false));
+                self.node(m).outside = false;
+                self.assert_quorum();
+            }
+            Step::RemoveMember(m) => {
+                self.assert_quorum();
+                self.node(m).outside = true;
+                self.etcd.remove(m);
+                self.assert_quorum();
+            }
+            Step::Peers(m) => self.node(m).peers = true,
+            Step::Drain(m) => assert!(self.api_up() && self.seen.nodes[m].up),
+            Step::DeleteNode(_) => assert!(self.api_up()),
+            Step::WaitApi(m) => {
+                if !self.etcd.contains_key(m) {
+                    assert!(!self.seen.configured, "a second etcd");
+                    self.etcd.insert(m.clone(), true);
+                }
+                assert!(self.node(m).up && !self.node(m).outside);
                 self.node(m).api = Api::Ready;
             }
             Step::ReleaseControllers(m) => {

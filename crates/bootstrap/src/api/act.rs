@@ -14,7 +14,7 @@ use super::error::{ApiError, call};
 
 /// Twice as long as a holder takes to renew its lease.
 const ALIVE_SECS: i64 = 4;
-const LEASES: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
+pub(super) const LEASES: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
 
 /// minikube's labels, on every node.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,6 +6,7 @@ mod apply;
 mod client;
 mod condition;
 mod error;
+mod leave;
 mod mark;
 mod observe;
 mod pods;
@@ -17,6 +18,7 @@ pub use client::client;
 pub use condition::{Unmet, until};
 pub use error::ApiError;
 pub use kube::Client;
+pub use leave::{delete_node, drain};
 pub use mark::{is_marked, mark};
 pub use observe::{AddonsSeen, Health, NodeSeen, addons_present, health, observe_node};
 pub use wait::{

@@ -12,7 +12,9 @@ use anyhow::Result;
 use model::node_spec::NodeFile;
 use model::{Cluster, Node};
 
-pub use phases::{addon_manifest_command, finish_commands, node_spec_parts, release_command};
+pub use phases::{
+    addon_manifest_command, finish_commands, node_spec_parts, release_apiserver_command, release_command,
+};
 
 use crate::{Options, paths, yaml};
 
@@ -23,7 +25,10 @@ pub fn files(cluster: &Cluster, node: &Node, options: &Options) -> Result<Vec<No
     let mut files = vec![resolv_conf(cluster, options)];
     if node.control_plane {
         files.push(NodeFile::new(paths::KUBEADM_CONFIG, 0o600, config(cluster, node, options)?));
-        files.extend(patches::files(cluster)?);
+        files.extend(patches::files(cluster, options.join.as_deref())?);
+        if options.join.is_some() {
+            files.push(NodeFile::new(paths::OUTSIDE, 0o600, ""));
+        }
     } else {
         // What `kubeadm join` would fetch from the API, without waiting for one.
         files.extend(kubelet::worker_files(cluster, node)?);

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use model::Cluster;
 use model::node_spec::NodeFile;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{paths, yaml};
 
@@ -11,9 +11,14 @@ const COMPONENTS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manage
 
 /// kubeadm's startup probes wait 10 s before their first look and 10 s between two, so that a pod
 /// which runs after 2 s is Ready after 10 or 20. The number of tries keeps kubeadm's four minutes.
-pub fn files(cluster: &Cluster) -> Result<Vec<NodeFile>> {
+pub fn files(cluster: &Cluster, join: Option<&str>) -> Result<Vec<NodeFile>> {
     let mut files: Vec<NodeFile> = COMPONENTS.into_iter().map(patch).collect::<Result<_>>()?;
-    if cluster.is_ha() {
+    if let Some(members) = join {
+        files.push(etcd_flags(&[
+            format!("--initial-cluster={members}"),
+            "--initial-cluster-state=existing".to_owned(),
+        ])?);
+    } else if cluster.is_ha() {
         files.push(first_members(cluster)?);
     }
     Ok(files)
@@ -24,9 +29,13 @@ pub fn files(cluster: &Cluster) -> Result<Vec<NodeFile>> {
 fn first_members(cluster: &Cluster) -> Result<NodeFile> {
     let members: Vec<String> =
         cluster.control_planes().map(|n| format!("{}=https://{}:2380", cluster.machine(n), n.ip)).collect();
-    // The last one of two flags counts: kubeadm's own names this node only.
-    let flag = format!("--initial-cluster={}", members.join(","));
-    let patch = json!([{ "op": "add", "path": "/spec/containers/0/command/-", "value": flag }]);
+    etcd_flags(&[format!("--initial-cluster={}", members.join(","))])
+}
+
+/// The last one of two flags counts: kubeadm's own `--initial-cluster` names this node only.
+fn etcd_flags(flags: &[String]) -> Result<NodeFile> {
+    let add = |flag| json!({ "op": "add", "path": "/spec/containers/0/command/-", "value": flag });
+    let patch: Value = flags.iter().map(add).collect();
     Ok(NodeFile::new(format!("{}/etcd1+json.yaml", paths::PATCHES), 0o644, yaml::to_string(&patch)?))
 }
 
@@ -42,7 +51,7 @@ mod tests {
 
     #[test]
     fn one_patch_for_each_component() {
-        let files = files(&crate::fixture::cluster(1, 0)).unwrap();
+        let files = files(&crate::fixture::cluster(1, 0), None).unwrap();
         assert_eq!(files.len(), COMPONENTS.len());
         assert_eq!(files[1].path, "/etc/kubernetes/patches/kube-apiserver+strategic.yaml");
         insta::assert_snapshot!(String::from_utf8_lossy(&files[1].data));
@@ -50,10 +59,20 @@ mod tests {
 
     #[test]
     fn three_control_planes_form_etcd_together() {
-        let files = files(&crate::fixture::cluster(3, 1)).unwrap();
+        let files = files(&crate::fixture::cluster(3, 1), None).unwrap();
         let text = String::from_utf8_lossy(&files[4].data).into_owned();
         let flag = "--initial-cluster=demo=https://192.168.49.2:2380,demo-m02=https://192.168.49.3:2380,\
                     demo-m03=https://192.168.49.4:2380";
         assert!(text.contains(flag), "{text}");
+    }
+
+    #[test]
+    fn one_more_joins_those_that_are_there() {
+        let members = "demo=https://192.168.49.2:2380,demo-m03=https://192.168.49.4:2380";
+        let files = files(&crate::fixture::cluster(3, 1), Some(members)).unwrap();
+        assert_eq!(files.len(), COMPONENTS.len() + 1);
+        let text = String::from_utf8_lossy(&files[4].data).into_owned();
+        assert!(text.contains(members) && text.contains("--initial-cluster-state=existing"), "{text}");
+        assert!(!text.contains("demo-m02"), "{text}");
     }
 }

@@ -31,9 +31,12 @@ const PHASES: [&str; 14] = [
 /// comes up slower for (0.6 s and 1.5 CPU seconds on two cores).
 const LATE: [&str; 2] = ["kube-controller-manager.yaml", "kube-scheduler.yaml"];
 
+const APISERVER: &str = "kube-apiserver.yaml";
+
 /// What a node runs before its kubelet, and its kubelet.
-pub fn node_spec_parts(_cluster: &Cluster, node: &Node) -> (Vec<Prepare>, Kubelet) {
-    let prepare = if node.control_plane { vec![prepare_control_plane()] } else { vec![] };
+/// One that joins starts its API server once etcd has taken it in: a learner answers none.
+pub fn node_spec_parts(_cluster: &Cluster, node: &Node, joins: bool) -> (Vec<Prepare>, Kubelet) {
+    let prepare = if node.control_plane { vec![prepare_control_plane(joins)] } else { vec![] };
     let kubelet = Kubelet {
         argv: vec![
             "kubelet".into(),
@@ -47,12 +50,20 @@ pub fn node_spec_parts(_cluster: &Cluster, node: &Node) -> (Vec<Prepare>, Kubele
 }
 
 /// The marker comes last: interrupted anywhere, all of it runs again and does the same.
-fn prepare_control_plane() -> Prepare {
+fn prepare_control_plane(joins: bool) -> Prepare {
     let init = init_only(&PREPARE).join(" ");
-    let late = LATE.join(" ");
+    let mut late = LATE.join(" ");
+    if joins {
+        late = format!("{late} {APISERVER}");
+    }
     let script =
         format!("{init} && mkdir -p {HELD} && cd {MANIFESTS} && mv -f {late} {HELD}/ && touch {PREPARED}");
     Prepare { name: "kubeadm".into(), argv: shell(&script), creates: Some(PREPARED.into()) }
+}
+
+/// Run in a control plane that joins when its etcd votes. May be run again.
+pub fn release_apiserver_command() -> Vec<String> {
+    shell(&format!("[ ! -e {HELD}/{APISERVER} ] || mv -f {HELD}/{APISERVER} {MANIFESTS}/"))
 }
 
 /// Run in each control plane at its first answer: lets the held components go. May be run again.
@@ -97,7 +108,7 @@ mod tests {
     #[test]
     fn a_control_plane_prepares_with_one_call_of_kubeadm() {
         let cluster = fixture::cluster(1, 1);
-        let (prepare, kubelet) = node_spec_parts(&cluster, &cluster.nodes[0]);
+        let (prepare, kubelet) = node_spec_parts(&cluster, &cluster.nodes[0], false);
         assert_eq!(prepare.len(), 1);
         insta::assert_snapshot!(prepare[0].argv.join("\n"));
         insta::assert_snapshot!(kubelet.argv.join("\n"));
@@ -106,7 +117,7 @@ mod tests {
     #[test]
     fn a_worker_has_nothing_to_prepare() {
         let cluster = fixture::cluster(1, 1);
-        assert!(node_spec_parts(&cluster, &cluster.nodes[1]).0.is_empty());
+        assert!(node_spec_parts(&cluster, &cluster.nodes[1], false).0.is_empty());
     }
 
     #[test]

@@ -76,3 +76,20 @@ pub async fn network_is_up(home: &Home, cluster: &model::Cluster) -> anyhow::Res
 pub fn has_file(home: &Home, machine: &str, path: &str) -> bool {
     machine::Paths::new(home, machine).upper().join(path.trim_start_matches('/')).exists()
 }
+
+/// A file among a machine's own changes (not under /var), running or not.
+pub fn read_file(home: &Home, machine: &str, path: &str) -> Option<Vec<u8>> {
+    std::fs::read(machine::Paths::new(home, machine).upper().join(path.trim_start_matches('/'))).ok()
+}
+
+/// Replaces a file (not under /var) of a machine that is stopped: what lies under a mounted overlay
+/// must not be changed.
+pub fn write_file(home: &Home, machine: &str, file: &model::node_spec::NodeFile) -> anyhow::Result<()> {
+    let paths = machine::Paths::new(home, machine);
+    anyhow::ensure!(paths.running().is_none(), "machine {machine} is running");
+    let target = paths.upper().join(file.path.trim_start_matches('/'));
+    let new = target.with_extension("new");
+    fs_err::write(&new, &file.data)?;
+    fs_err::set_permissions(&new, std::os::unix::fs::PermissionsExt::from_mode(file.mode))?;
+    fs_err::rename(&new, &target).map_err(Into::into)
+}

@@ -19,7 +19,11 @@ pub fn load(ctx: &Ctx) -> Result<Cluster, Fault> {
 /// The node of that name; the primary when none is named.
 pub fn node<'a>(cluster: &'a Cluster, asked: Option<&str>) -> Result<&'a Node, Fault> {
     let (found, what) = match asked {
-        Some(name) => (cluster.find_node(name), format!("node {name:?}")),
+        // The first node may be gone; the profile's name still means its successor.
+        Some(name) => {
+            let heir = || cluster.primary().filter(|_| name == cluster.name);
+            (cluster.find_node(name).or_else(heir), format!("node {name:?}"))
+        }
         None => (cluster.primary(), "a control plane".to_owned()),
     };
     found.ok_or_else(|| {

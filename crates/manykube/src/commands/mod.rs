@@ -55,6 +55,7 @@ pub fn default_reason(command: &Commands) -> Reason {
         Commands::Stop(_) => Reason::StopTimeout,
         Commands::Delete(_) => Reason::GuestDeletion,
         Commands::Status(_) => Reason::GuestStatus,
+        Commands::Node(args) => node::default_reason(&args.command),
         Commands::NodeImage(_) => Reason::ImageUnusable,
         Commands::UpdateContext(_) => Reason::KubeconfigUpdate,
         _ => Reason::Internal,

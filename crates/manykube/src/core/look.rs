@@ -9,10 +9,12 @@ use bootstrap::api::{self, Health, NodeSeen};
 use drivers::{Driver, MachineState as Machine};
 use futures::future::join_all;
 use image::Store;
-use model::node_spec::{NodeState, PrepareState};
+use model::node_spec::{NodeState, PEERS_PATH, PrepareState};
 use model::status::{Apiserver, Host, NodeStatusInput};
 use model::{Cluster, Home, Node, names};
 use plan::{Api, Image, MachineState, Observed, ObservedNode};
+
+use super::machines;
 
 /// Everything asked here is on this machine: an answer that takes longer is none.
 const LOOK: Duration = Duration::from_millis(1500);
@@ -21,7 +23,7 @@ const CONTROLLERS: &str = "kube-controller-manager.yaml";
 
 /// All that a plan depends on.
 pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Result<Observed> {
-    let machines = machines_of(&cluster.name, driver).await?;
+    let machines = machines_of(&cluster.name, Some(cluster), driver).await?;
     // Asking for an address that no machine holds only costs time.
     let runs = cluster.control_planes().any(|n| machines.get(&cluster.machine(n)) == Some(&Machine::Running));
     let client = if runs { client(home, cluster) } else { None };
@@ -42,12 +44,17 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
     };
     let wanted = cluster.nodes.iter().map(|n| (cluster.machine(n), Some(n)));
     let strays = machines.keys().filter(|m| cluster.find_node(m).is_none()).map(|m| (m.clone(), None));
+    let peers = machines::peers_file(home, cluster)?.data;
+    let identity = Identity::load(home, &cluster.name).ok();
     let seen = join_all(wanted.chain(strays).map(|(machine, node)| {
         let state = machines.get(&machine).copied();
-        let api = api.as_ref().map(|(health, client)| (*health, *client));
+        let client = api.as_ref().map(|(_, client)| *client);
+        let (peers, identity) = (&peers, identity.as_ref());
         async move {
-            let mut observed = observe_node(home, cluster, &machine, node, state, api).await;
-            observed.adopted |= api.is_none() && remembered;
+            let place = Place { home, cluster, machine: &machine, node, identity };
+            let mut observed = observe_node(place, state, client).await;
+            observed.adopted |= client.is_none() && remembered;
+            observed.peers = drivers::native::read_file(home, &machine, PEERS_PATH).as_ref() == Some(peers);
             (machine, observed)
         }
     }))
@@ -66,20 +73,40 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
     })
 }
 
+struct Place<'a> {
+    home: &'a Home,
+    cluster: &'a Cluster,
+    machine: &'a str,
+    /// `None` for a machine that is not wanted any more.
+    node: Option<&'a Node>,
+    identity: Option<&'a Identity>,
+}
+
 async fn observe_node(
-    home: &Home,
-    cluster: &Cluster,
-    machine: &str,
-    node: Option<&Node>,
+    place: Place<'_>,
     state: Option<Machine>,
-    api: Option<(Health, &kube::Client)>,
+    client: Option<&kube::Client>,
 ) -> ObservedNode {
+    let Place { home, cluster, machine, node, identity } = place;
     let agent = (state == Some(Machine::Running)).then(|| agent(home, machine)).flatten();
-    let in_api = match api {
-        Some((_, client)) => api::observe_node(client, machine, LOOK).await.ok().flatten(),
-        None => None,
+    let in_api = async {
+        match client {
+            Some(client) => api::observe_node(client, machine, LOOK).await.ok().flatten(),
+            None => None,
+        }
     };
-    let control_plane = node.is_some_and(|n| n.control_plane);
+    let control_plane = node.filter(|n| n.control_plane);
+    // Each API server for itself: behind the virtual address there is always one that answers.
+    let own_api = async {
+        match (identity, control_plane) {
+            (Some(identity), Some(node)) if agent.is_some() => {
+                let own = api::client(identity, node.ip, cluster.api_port).ok()?;
+                api::health(&own, LOOK).await.ok()
+            }
+            _ => None,
+        }
+    };
+    let (in_api, own_api) = tokio::join!(in_api, own_api);
     ObservedNode {
         machine: match state {
             None => MachineState::Absent,
@@ -87,10 +114,10 @@ async fn observe_node(
             Some(Machine::Running) => MachineState::Running,
         },
         up: agent.as_ref().is_some_and(is_up),
-        api: match api {
-            Some((Health::Ready, _)) if control_plane => Api::Ready,
-            Some((Health::Serving, _)) if control_plane => Api::Serving,
-            _ => Api::Down,
+        api: match own_api {
+            Some(Health::Ready) => Api::Ready,
+            Some(Health::Serving) => Api::Serving,
+            None => Api::Down,
         },
         controllers: match &agent {
             Some(agent) => agent.static_pods.iter().any(|f| f == CONTROLLERS),
@@ -105,7 +132,15 @@ async fn observe_node(
         },
         adopted: in_api.as_ref().is_some_and(|n| is_adopted(cluster, n)),
         ready: in_api.is_some_and(|n| n.ready),
+        peers: true,
+        outside: control_plane.is_some() && outside_file(home, machine).exists(),
     }
+}
+
+/// On the host: it is written and removed there.
+pub fn outside_file(home: &Home, machine: &str) -> std::path::PathBuf {
+    let in_var = bootstrap::paths::OUTSIDE.trim_start_matches("/var/");
+    drivers::native::var_dir(home, machine).join(in_var)
 }
 
 pub fn configured_file(home: &Home, profile: &str) -> std::path::PathBuf {
@@ -146,19 +181,24 @@ pub fn control_planes(cluster: &Cluster) -> Vec<String> {
 }
 
 /// Machines of a profile, also ones that its configuration has lost.
-pub async fn machines_of(profile: &str, driver: &dyn Driver) -> Result<BTreeMap<String, Machine>> {
+pub async fn machines_of(
+    profile: &str,
+    cluster: Option<&Cluster>,
+    driver: &dyn Driver,
+) -> Result<BTreeMap<String, Machine>> {
     let all = driver.list().await?.into_iter();
+    let listed = |machine: &str| cluster.is_some_and(|c| c.nodes.iter().any(|n| c.machine(n) == machine));
     // A machine whose record is damaged goes by its name.
     let ours = |m: &drivers::Machine| match &m.profile {
         Some(owner) => owner == profile,
-        None => names::belongs(profile, &m.name),
+        None => names::belongs(profile, &m.name) || listed(&m.name),
     };
     Ok(all.filter(ours).map(|m| (m.name, m.state)).collect())
 }
 
 /// What `status` says of each node.
 pub async fn status(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Result<Vec<NodeStatusInput>> {
-    let machines = machines_of(&cluster.name, driver).await?;
+    let machines = machines_of(&cluster.name, Some(cluster), driver).await?;
     let identity = Identity::load(home, &cluster.name).ok();
     let nodes = cluster.nodes.iter().map(|node| {
         let (machines, identity) = (&machines, &identity);

@@ -18,16 +18,23 @@ pub fn image_of(home: &Home, version: &str) -> Result<NodeImage> {
         .with_context(|| format!("no node image of Kubernetes {version} is in the store"))
 }
 
-/// With `pki`, all files of a machine that is to be created; without, what it takes to boot one.
-pub fn spec(home: &Home, cluster: &Cluster, node: &Node, pki: Option<&Pki>) -> Result<MachineSpec> {
+/// What it takes to create a machine, as opposed to booting it.
+pub struct New<'a> {
+    pub pki: &'a Pki,
+    /// Of a control plane that joins: see `bootstrap::Options`.
+    pub join: Option<String>,
+}
+
+/// With `new`, all files of a machine that is to be created; without, what it takes to boot one.
+pub fn spec(home: &Home, cluster: &Cluster, node: &Node, new: Option<New<'_>>) -> Result<MachineSpec> {
     let image = image_of(home, &node.kubernetes_version)?;
     let mut files = Vec::new();
-    if let Some(pki) = pki {
-        let options = options(&image)?;
+    if let Some(New { pki, join }) = new {
+        let options = Options { join, ..options(&image)? };
         files = bootstrap::node_files(cluster, node, pki, &options)?;
-        let document = node_spec(cluster, node, &options.nameservers);
+        let document = node_spec(cluster, node, &options);
         files.push(NodeFile::new(SPEC_PATH, 0o600, serde_json::to_vec_pretty(&document)?));
-        files.push(NodeFile::new(PEERS_PATH, 0o600, serde_json::to_vec_pretty(&peers(cluster))?));
+        files.push(peers_file(home, cluster)?);
     }
     Ok(MachineSpec {
         name: cluster.machine(node),
@@ -46,6 +53,7 @@ pub fn options(image: &NodeImage) -> Result<Options> {
         // The host's own guards are nft rules, so a kernel that got this far has nftables.
         proxy_mode: ProxyMode::Nftables,
         nameservers: nameservers(),
+        join: None,
     })
 }
 
@@ -55,17 +63,28 @@ pub fn find_image(image: &NodeImage, part: &str) -> Result<String> {
     found.cloned().with_context(|| format!("node image {} has no {part} image", image.name))
 }
 
+/// The list of nodes as it is to lie in every one of them.
+pub fn peers_file(home: &Home, cluster: &Cluster) -> Result<NodeFile> {
+    // Who was elected once is not told to hold the address for good: once an election, always one.
+    let elects = cluster.nodes.iter().any(|n| {
+        let text = drivers::native::read_file(home, &cluster.machine(n), PEERS_PATH);
+        text.and_then(|t| serde_json::from_slice::<Peers>(&t).ok()).is_some_and(|p| p.election.is_some())
+    });
+    let peers = peers(cluster, elects);
+    Ok(NodeFile::new(PEERS_PATH, 0o600, serde_json::to_vec_pretty(&peers)?))
+}
+
 /// Who else is there: the same document on every node.
-fn peers(cluster: &Cluster) -> Peers {
+fn peers(cluster: &Cluster, elects: bool) -> Peers {
     Peers {
         control_planes: cluster.control_planes().map(|n| n.ip).collect(),
         nodes: cluster.nodes.iter().map(|n| n.ip).collect(),
-        election: cluster.is_ha().then(|| Election::new(cluster.vip(), cluster.api_port)),
+        election: (elects || cluster.is_ha()).then(|| Election::new(cluster.vip(), cluster.api_port)),
     }
 }
 
-fn node_spec(cluster: &Cluster, node: &Node, nameservers: &[Ipv4Addr]) -> NodeSpec {
-    let (prepare, kubelet) = bootstrap::node_spec_parts(cluster, node);
+fn node_spec(cluster: &Cluster, node: &Node, options: &Options) -> NodeSpec {
+    let (prepare, kubelet) = bootstrap::node_spec_parts(cluster, node, options.join.is_some());
     let subnet = cluster.network.subnet;
     let entry = |ip, name: &str| HostEntry { ip, name: name.to_owned() };
     NodeSpec {
@@ -80,7 +99,7 @@ fn node_spec(cluster: &Cluster, node: &Node, nameservers: &[Ipv4Addr]) -> NodeSp
             cluster_pods: cluster.network.pod_cidr,
             services: cluster.network.service_cidr,
             api: Some(SocketAddrV4::new(cluster.vip(), cluster.api_port)),
-            dns: nameservers.to_vec(),
+            dns: options.nameservers.clone(),
             mtu: MTU,
         },
         hosts: vec![

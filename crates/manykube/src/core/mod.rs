@@ -1,5 +1,6 @@
 //! What touches machines: observe, plan, run. The commands call these and nothing below them.
 
+mod etcd;
 mod images;
 mod look;
 mod machines;
@@ -16,7 +17,7 @@ use drivers::{Driver, Io};
 use ipnet::Ipv4Net;
 use model::status::NodeStatusInput;
 use model::{Cluster, Fault, Node, Reason};
-use plan::{Plan, phase};
+use plan::{Leave, Member, Observed, Plan, Refusal, phase};
 
 use crate::ctx::Ctx;
 use crate::report::{self, Event, steps::start as step};
@@ -65,17 +66,120 @@ pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Star
         profile: &cluster.name,
         driver: &driver,
         patience: opts.wait_timeout,
+        departing: None,
     };
     run(&runner, &plan, opts.wait_timeout).await?;
     Ok(Started::Changed)
+}
+
+/// Brings up some nodes of a cluster that runs, new ones and such that were stopped.
+pub async fn add(ctx: &Ctx, cluster: &Cluster, machines: &[String], limit: Duration) -> Result<Started> {
+    let driver = driver(ctx);
+    let observed = look::observe(&ctx.home, cluster, &driver).await?;
+    if !observed.configured {
+        let message = format!("The cluster \"{}\" is not set up yet", cluster.name);
+        return Err(Fault::new(Reason::GuestStart, message)
+            .advice(format!("Run '{}' first", ctx.hint("start")))
+            .into());
+    }
+    let plan = plan::add(cluster, &observed, machines);
+    if plan.is_empty() {
+        return Ok(Started::AlreadyRunning);
+    }
+    let runner = Runner {
+        ctx,
+        cluster: Some(cluster),
+        profile: &cluster.name,
+        driver: &driver,
+        patience: limit,
+        departing: None,
+    };
+    run(&runner, &plan, limit).await?;
+    Ok(Started::Changed)
+}
+
+/// One node leaves. The caller holds the lock; when it is gone for good the caller takes it from the
+/// configuration afterwards, so that a deletion which was cut short can be done again.
+pub async fn leave(ctx: &Ctx, cluster: &Cluster, node: &Node, how: Leave, force: bool) -> Result<()> {
+    let driver = driver(ctx);
+    let machine = cluster.machine(node);
+    let observed = look::observe(&ctx.home, cluster, &driver).await?;
+    let members =
+        if node.control_plane { members(ctx, cluster, &machine, &observed, &driver).await } else { None };
+    let plan = plan::leave(cluster, &observed, &machine, members.as_deref(), how, force);
+    let plan = plan.map_err(|refusal| refused(ctx, &machine, refusal))?;
+    let mut after = cluster.clone();
+    if how == Leave::Delete {
+        after.nodes.retain(|n| n.name != node.name);
+    }
+    let runner = Runner {
+        ctx,
+        cluster: Some(&after),
+        profile: &cluster.name,
+        driver: &driver,
+        patience: TAKE_DOWN,
+        departing: Some(node),
+    };
+    run(&runner, &plan, TAKE_DOWN).await
+}
+
+async fn members(
+    ctx: &Ctx,
+    cluster: &Cluster,
+    without: &str,
+    observed: &Observed,
+    driver: &Native,
+) -> Option<Vec<Member>> {
+    let etcd = etcd::Etcd { home: &ctx.home, cluster, driver, without };
+    let list = match etcd.members().await {
+        Ok(list) => list,
+        Err(e) => {
+            tracing::warn!("{e:#}");
+            return None;
+        }
+    };
+    let member = |m: &bootstrap::etcd::Member| {
+        let by_address = cluster.nodes.iter().find(|n| m.peers.contains(&bootstrap::etcd::peer_url(n.ip)));
+        let machine = by_address.map_or_else(|| m.name.clone(), |n| cluster.machine(n));
+        let healthy = observed.nodes.get(&machine).is_some_and(|n| n.up && n.api == plan::Api::Ready);
+        Member { machine, voter: !m.learner, healthy }
+    };
+    Some(list.iter().map(member).collect())
+}
+
+fn refused(ctx: &Ctx, machine: &str, refusal: Refusal) -> Fault {
+    let fault = Fault::new(Reason::NodeDelete, format!("{machine} cannot leave the cluster: {refusal}"));
+    match refusal {
+        Refusal::Last => fault.advice(format!(
+            "Add another control plane first, or use '{}' or '{}' for the whole cluster",
+            ctx.hint("stop"),
+            ctx.hint("delete")
+        )),
+        Refusal::NoQuorum => fault.advice(format!(
+            "Start the other control planes with '{}'. With 'node delete --force' the machine is removed all the same, \
+             but etcd and the API keep its entries, and the API stays down until a majority of etcd's members is back",
+            ctx.hint("start")
+        )),
+        Refusal::WouldLoseQuorum { .. } => fault.advice(format!(
+            "Start the other control planes with '{}'. With 'node delete --force' the machine is removed all the same, \
+             but etcd and the API keep its entries, and the API is down until more of the others are up",
+            ctx.hint("start")
+        )),
+    }
 }
 
 /// Stops all machines; the number of nodes that have one.
 pub async fn stop(ctx: &Ctx, cluster: &Cluster) -> Result<usize> {
     let driver = driver(ctx);
     let observed = look::observe(&ctx.home, cluster, &driver).await?;
-    let runner =
-        Runner { ctx, cluster: Some(cluster), profile: &cluster.name, driver: &driver, patience: TAKE_DOWN };
+    let runner = Runner {
+        ctx,
+        cluster: Some(cluster),
+        profile: &cluster.name,
+        driver: &driver,
+        patience: TAKE_DOWN,
+        departing: None,
+    };
     run(&runner, &plan::stop(&observed), TAKE_DOWN).await?;
     Ok(observed.nodes.len())
 }
@@ -84,8 +188,8 @@ pub async fn stop(ctx: &Ctx, cluster: &Cluster) -> Result<usize> {
 /// The caller removes the profile's directory afterwards.
 pub async fn delete(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>) -> Result<()> {
     let driver = driver(ctx);
-    let machines = look::machines_of(profile, &driver).await?;
-    let runner = Runner { ctx, cluster, profile, driver: &driver, patience: TAKE_DOWN };
+    let machines = look::machines_of(profile, cluster, &driver).await?;
+    let runner = Runner { ctx, cluster, profile, driver: &driver, patience: TAKE_DOWN, departing: None };
     run(&runner, &plan::delete(machines.keys()), TAKE_DOWN).await
 }
 

@@ -1,8 +1,8 @@
 //! How each step of a plan is done.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use bootstrap::addons::{AddonOptions, StorageImages};
 use bootstrap::api::{self, NodeLabels};
 use bootstrap::{Identity, pki};
@@ -14,6 +14,8 @@ use model::{Cluster, Home, Node};
 use plan::Step;
 use tokio::time::sleep;
 
+use super::etcd::Etcd;
+use super::machines::New;
 use super::{images, look, machines};
 use crate::ctx::Ctx;
 
@@ -21,6 +23,10 @@ use crate::ctx::Ctx;
 const GRACE: Duration = Duration::from_secs(10);
 /// Between two looks at something that a user waits for.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Each try is a process in a node.
+const PROMOTE_AGAIN: Duration = Duration::from_millis(200);
+/// How long pods may take to leave a node that is to be deleted.
+const DRAIN: Duration = Duration::from_secs(30);
 
 pub struct Runner<'a> {
     pub ctx: &'a Ctx,
@@ -30,6 +36,8 @@ pub struct Runner<'a> {
     pub driver: &'a dyn Driver,
     /// What is left of the time the user gives us.
     pub patience: Duration,
+    /// A node that is not in `cluster` any more, but still there.
+    pub departing: Option<&'a Node>,
 }
 
 impl<'a> Runner<'a> {
@@ -63,6 +71,12 @@ impl<'a> Runner<'a> {
                 Step::AdoptNode(m) => self.adopt(m).await,
                 Step::WaitNode(m) => self.wait_node(m).await,
                 Step::WaitSystem => self.wait_system().await,
+                Step::Peers(m) => self.tell_peers(m).await,
+                Step::CreateMember(m) => self.create_member(m).await,
+                Step::PromoteMember(m) => self.promote_member(m).await,
+                Step::Drain(m) => self.drain(m).await,
+                Step::RemoveMember(m) => self.remove_member(m).await,
+                Step::DeleteNode(m) => Ok(api::delete_node(&self.client()?, m, self.patience).await?),
                 Step::PowerOff(m) => self.driver.power_off(m, GRACE).await,
                 Step::NetworkDown => self.driver.network_down(self.profile, false).await,
                 Step::RemoveMachine(m) => self.driver.remove(m).await,
@@ -80,7 +94,10 @@ impl<'a> Runner<'a> {
     }
 
     fn node(&self, machine: &str) -> Result<&'a Node> {
-        self.cluster()?.find_node(machine).with_context(|| format!("no node {machine} in the configuration"))
+        let cluster = self.cluster()?;
+        let mut all = cluster.nodes.iter().chain(self.departing);
+        all.find(|n| cluster.machine(n) == machine)
+            .with_context(|| format!("no node {machine} in the configuration"))
     }
 
     fn client(&self) -> Result<kube::Client> {
@@ -96,9 +113,77 @@ impl<'a> Runner<'a> {
     async fn create(&self, machine: &str) -> Result<()> {
         let cluster = self.cluster()?;
         let pki = pki::ensure(self.home(), cluster, SystemTime::now())?;
-        let spec = machines::spec(self.home(), cluster, self.node(machine)?, Some(&pki))?;
+        let new = New { pki: &pki, join: None };
+        let spec = machines::spec(self.home(), cluster, self.node(machine)?, Some(new))?;
         spec.image.check().map_err(images::damaged)?;
         self.driver.create(&spec).await
+    }
+
+    /// etcd gets its new member before the machine is made, because the machine's files name all members.
+    async fn create_member(&self, machine: &str) -> Result<()> {
+        let (cluster, node) = (self.cluster()?, self.node(machine)?);
+        let pki = pki::ensure(self.home(), cluster, SystemTime::now())?;
+        let etcd = Etcd { home: self.home(), cluster, driver: self.driver, without: machine };
+        etcd.forget(machine, node.ip).await?;
+        let members = etcd.add_learner(machine, node.ip).await?;
+        let new = New { pki: &pki, join: Some(bootstrap::etcd::initial_cluster(&members, machine)) };
+        let spec = machines::spec(self.home(), cluster, node, Some(new))?;
+        spec.image.check().map_err(images::damaged)?;
+        self.driver.create(&spec).await
+    }
+
+    /// A learner that has not caught up is refused, so this is asked until it is not.
+    async fn promote_member(&self, machine: &str) -> Result<()> {
+        let (cluster, node) = (self.cluster()?, self.node(machine)?);
+        let etcd = Etcd { home: self.home(), cluster, driver: self.driver, without: machine };
+        let began = Instant::now();
+        loop {
+            self.agent_is_up(machine).await?;
+            match etcd.promote(machine, node.ip).await {
+                Ok(()) => break,
+                Err(e) if began.elapsed() > self.patience => return Err(e),
+                Err(e) => tracing::debug!("not yet: {e:#}"),
+            }
+            sleep(PROMOTE_AGAIN).await;
+        }
+        fs_err::remove_file(look::outside_file(self.home(), machine))?;
+        // Only now is there an etcd to ask.
+        self.in_node(machine, &bootstrap::release_apiserver_command()).await.map(drop)
+    }
+
+    /// The mark comes first: from the moment etcd is told, this machine's copy of it is worth nothing.
+    async fn remove_member(&self, machine: &str) -> Result<()> {
+        let (cluster, node) = (self.cluster()?, self.node(machine)?);
+        if drivers::native::var_dir(self.home(), machine).is_dir() {
+            fs_err::write(look::outside_file(self.home(), machine), "")?;
+        }
+        let etcd = Etcd { home: self.home(), cluster, driver: self.driver, without: machine };
+        etcd.forget(machine, node.ip).await
+    }
+
+    async fn drain(&self, machine: &str) -> Result<()> {
+        if let Err(unmet) = api::drain(&self.client()?, machine, DRAIN).await {
+            self.ctx.warn(format!("Some pods did not leave {machine} and end with it: {}", unmet.last));
+        }
+        Ok(())
+    }
+
+    /// By a rename, so that the agent never reads half of it.
+    async fn tell_peers(&self, machine: &str) -> Result<()> {
+        let file = machines::peers_file(self.home(), self.cluster()?)?;
+        let machines = self.driver.list().await?;
+        let found = machines.iter().find(|m| m.name == machine);
+        match found.with_context(|| format!("machine {machine} is gone"))?.state {
+            drivers::MachineState::Stopped => drivers::native::write_file(self.home(), machine, &file),
+            drivers::MachineState::Running => {
+                let path = &file.path;
+                let script = format!("umask 077; cat > {path}.new && mv -f {path}.new {path}");
+                let argv = ["/bin/sh".to_owned(), "-c".to_owned(), script];
+                let output = self.driver.run(machine, &argv, Io::Captured { stdin: file.data }).await?;
+                ensure!(output.code == 0, "write {path}: {}", String::from_utf8_lossy(&output.stderr).trim());
+                Ok(())
+            }
+        }
     }
 
     /// Boots, and returns when the node's kubelet runs. A node that gave up is booted again.
@@ -189,7 +274,10 @@ impl<'a> Runner<'a> {
 
     /// They were held back so that the API server has the machine to itself while it starts.
     async fn release_controllers(&self, machine: &str) -> Result<()> {
-        api::ready(&self.client()?, self.patience).await?;
+        let (cluster, node) = (self.cluster()?, self.node(machine)?);
+        // The one of this node: that is whom they speak to.
+        let own = api::client(&Identity::load(self.home(), &cluster.name)?, node.ip, cluster.api_port)?;
+        api::ready(&own, self.patience).await?;
         self.in_node(machine, &bootstrap::release_command()).await.map(drop)
     }
 

@@ -1,0 +1,104 @@
+//! etcd's members, by etcdctl in a control plane. Commands and what their answers mean; no IO.
+
+use std::net::Ipv4Addr;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+use crate::paths::CERTS;
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Member {
+    #[serde(rename = "ID")]
+    pub id: u64,
+    /// Empty until it has first started.
+    #[serde(default)]
+    pub name: String,
+    #[serde(default, rename = "peerURLs")]
+    pub peers: Vec<String>,
+    #[serde(default, rename = "isLearner")]
+    pub learner: bool,
+}
+
+#[derive(Deserialize)]
+struct Members {
+    members: Vec<Member>,
+}
+
+pub fn peer_url(ip: Ipv4Addr) -> String {
+    format!("https://{ip}:2380")
+}
+
+fn etcdctl(words: &[&str]) -> Vec<String> {
+    let mut argv = vec![
+        "etcdctl".to_owned(),
+        "--endpoints=https://127.0.0.1:2379".to_owned(),
+        format!("--cacert={CERTS}/etcd/ca.crt"),
+        format!("--cert={CERTS}/etcd/healthcheck-client.crt"),
+        format!("--key={CERTS}/etcd/healthcheck-client.key"),
+        "--command-timeout=5s".to_owned(),
+        "--dial-timeout=2s".to_owned(),
+    ];
+    argv.extend(words.iter().map(|w| (*w).to_owned()));
+    argv
+}
+
+pub fn list_command() -> Vec<String> {
+    etcdctl(&["member", "list", "-w", "json"])
+}
+
+pub fn add_learner_command(machine: &str, ip: Ipv4Addr) -> Vec<String> {
+    etcdctl(&["member", "add", machine, "--learner", &format!("--peer-urls={}", peer_url(ip))])
+}
+
+pub fn promote_command(member: &Member) -> Vec<String> {
+    etcdctl(&["member", "promote", &format!("{:x}", member.id)])
+}
+
+pub fn remove_command(member: &Member) -> Vec<String> {
+    etcdctl(&["member", "remove", &format!("{:x}", member.id)])
+}
+
+pub fn parse(text: &str) -> Result<Vec<Member>> {
+    let list: Members =
+        serde_json::from_str(text).with_context(|| format!("understand etcd's list of members: {text}"))?;
+    Ok(list.members)
+}
+
+/// The member of a machine; one that has never started is known by its address only.
+pub fn find<'a>(members: &'a [Member], machine: &str, ip: Ipv4Addr) -> Option<&'a Member> {
+    let url = peer_url(ip);
+    members.iter().find(|m| m.name == machine || m.peers.contains(&url))
+}
+
+/// The value of `--initial-cluster` of the machine that joins.
+pub fn initial_cluster(members: &[Member], machine: &str) -> String {
+    let name = |m: &Member| if m.name.is_empty() { machine.to_owned() } else { m.name.clone() };
+    let all: Vec<String> =
+        members.iter().flat_map(|m| m.peers.iter().map(move |p| format!("{}={p}", name(m)))).collect();
+    all.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = r#"{"header":{"cluster_id":14841639068965178418,"member_id":10276657743932975437,"raft_term":2},
+        "members":[{"ID":10276657743932975437,"name":"demo","peerURLs":["https://192.168.49.2:2380"],"clientURLs":["https://192.168.49.2:2379"]},
+        {"ID":1,"peerURLs":["https://192.168.49.3:2380"],"isLearner":true}]}"#;
+
+    #[test]
+    fn members_are_found_by_name_or_address() {
+        let members = parse(LIST).unwrap();
+        assert!(!members[0].learner && members[1].learner);
+        assert_eq!(find(&members, "demo", Ipv4Addr::LOCALHOST).unwrap().id, 10_276_657_743_932_975_437);
+        let new = find(&members, "demo-m02", "192.168.49.3".parse().unwrap()).unwrap();
+        assert_eq!(remove_command(new).last().unwrap(), "1");
+        assert_eq!(find(&members, "demo-m03", "192.168.49.4".parse().unwrap()), None);
+        assert_eq!(
+            initial_cluster(&members, "demo-m02"),
+            "demo=https://192.168.49.2:2380,demo-m02=https://192.168.49.3:2380"
+        );
+        assert!(parse("Error: context deadline exceeded").is_err());
+    }
+}
