@@ -39,7 +39,10 @@ impl Footprint {
                 .collect(),
             routes: lines("/proc/thread-self/net/fib_trie"),
             nft_tables: nft_tables(),
-            cgroups: directories(Path::new("/sys/fs/cgroup")),
+            cgroups: directories(Path::new("/sys/fs/cgroup"))
+                .into_iter()
+                .filter(|d| d.contains("kube"))
+                .collect(),
             settings: SETTINGS
                 .iter()
                 .map(|s| format!("{s} = {}", read(&format!("/proc/sys/{s}")).trim()))
@@ -89,12 +92,23 @@ fn pids() -> Vec<u32> {
     entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Programs, zombies too, but no kernel threads.
-fn processes() -> BTreeSet<String> {
+/// What a cluster could have started: everything in a machine's cgroup or in this test's network, and
+/// programs of ours wherever they are. Other users of the host come and go as they like.
+fn of_clusters() -> Vec<u32> {
     let me = std::process::id();
-    pids()
+    let net = std::fs::read_link("/proc/thread-self/ns/net").ok();
+    let ours = |pid: &u32| {
+        read(&format!("/proc/{pid}/cgroup")).contains("/manykube/")
+            || read(&format!("/proc/{pid}/comm")).trim() == "manykube"
+            || std::fs::read_link(format!("/proc/{pid}/ns/net")).ok() == net
+    };
+    pids().into_iter().filter(|pid| *pid != me).filter(ours).collect()
+}
+
+/// Zombies too, but no kernel threads.
+fn processes() -> BTreeSet<String> {
+    of_clusters()
         .into_iter()
-        .filter(|pid| *pid != me)
         .filter_map(|pid| {
             let stat = read(&format!("/proc/{pid}/stat"));
             let (head, tail) = stat.rsplit_once(')')?;
@@ -107,7 +121,7 @@ fn processes() -> BTreeSet<String> {
 
 fn namespaces() -> BTreeSet<String> {
     let kinds = ["mnt", "pid", "net", "uts", "ipc", "cgroup"];
-    pids()
+    of_clusters()
         .into_iter()
         .flat_map(|pid| kinds.map(|kind| std::fs::read_link(format!("/proc/{pid}/ns/{kind}"))))
         .filter_map(|link| Some(link.ok()?.to_string_lossy().into_owned()))
