@@ -318,7 +318,13 @@ impl<'a> Runner<'a> {
     async fn wait_system(&self) -> Result<()> {
         let (cluster, client) = (self.cluster()?, self.client()?);
         let asked = |what: &[WaitFor]| what.iter().any(|w| cluster.wait.components.contains(w));
-        api::ready(&client, self.patience).await?;
+        // Each of them: the virtual address answers as soon as one does.
+        let identity = Identity::load(self.home(), &cluster.name)?;
+        let each = cluster.control_planes().map(|node| {
+            let client = api::client(&identity, node.ip, cluster.api_port);
+            async move { anyhow::Ok(api::ready(&client?, self.patience).await?) }
+        });
+        futures::future::try_join_all(each).await?;
         if asked(&[WaitFor::SystemPods, WaitFor::AppsRunning]) {
             api::system_pods_ready(&client, &look::control_planes(cluster), self.patience).await?;
             self.dns_answers().await?;
