@@ -107,7 +107,7 @@ fn nodes(network: &Network, count: u32, control_planes: u32, version: &str) -> R
 /// Two of two, or three of four, must live: one more control plane that can fail, and no more that may.
 pub fn even(cluster: &Cluster) -> Option<String> {
     let count = cluster.control_planes().count();
-    (count % 2 == 0).then(|| {
+    count.is_multiple_of(2).then(|| {
         format!(
             "{count} control planes survive the loss of no more than {} do: an odd number is better",
             count - 1
