@@ -88,22 +88,23 @@ pub fn leave(
         |m: &String| observed.nodes.get(m).is_some_and(|n| n.machine != MachineState::Absent && !n.outside);
     let leaves = control_plane && api && (is_member || (exists && !node.outside));
 
-    let mut tell = if gone { others().filter(has_machine).map(Step::Peers).collect() } else { Vec::new() };
+    // Itself too, so that it lets go of the virtual address before its API server is cut from etcd.
+    let told = others().chain([machine.to_owned()]).filter(has_machine);
+    let tell: Vec<Step> = if gone { told.map(Step::Peers).collect() } else { Vec::new() };
     let heir = desired.control_planes().map(|n| desired.machine(n)).find(|m| m != machine);
     let was_primary = desired.primary().is_some_and(|p| desired.machine(p) == machine);
     // One that is down is labelled when it comes up.
     let up = |m: &String| observed.nodes.get(m).is_some_and(|n| n.up);
-    if let Some(heir) = heir.filter(|m| gone && was_primary && api && up(m)) {
-        tell.push(Step::AdoptNode(heir));
-    }
+    let heir = heir.filter(|m| gone && was_primary && api && up(m));
     Ok(Plan::default()
         .phase(phase::LEAVE, one(Step::Drain, gone && api && exists && node.up))
+        .phase(phase::PEERS, tell)
         // While it lives: of two members both have to agree.
         .phase(phase::LEAVE, one(Step::RemoveMember, leaves))
         .phase(phase::POWER_OFF, one(Step::PowerOff, node.machine == MachineState::Running))
         .phase(phase::REMOVE, one(Step::RemoveMachine, gone && exists))
         .phase(phase::LEAVE, one(Step::DeleteNode, gone && api))
-        .phase(phase::PEERS, tell))
+        .phase(phase::CONFIGURE, heir.map(Step::AdoptNode).into_iter().collect()))
 }
 
 fn check(desired: &Cluster, machine: &str, members: Option<&[Member]>) -> Result<(), Refusal> {
@@ -181,13 +182,14 @@ mod tests {
         assert_eq!(
             plan.to_string(),
             " 1. Leaving the cluster: move pods elsewhere (minikube)\n \
-             2. Leaving the cluster: leave etcd (minikube)\n \
-             3. Powering off: power off (minikube)\n \
-             4. Removing machines: remove the machine (minikube)\n \
-             5. Leaving the cluster: remove the node from the API (minikube)\n \
-             6. Telling the nodes of each other: write the list of nodes (minikube-m02); \
+             2. Telling the nodes of each other: write the list of nodes (minikube-m02); \
              write the list of nodes (minikube-m03); write the list of nodes (minikube-m04); \
-             label the node and give it its pod range (minikube-m02)"
+             write the list of nodes (minikube)\n \
+             3. Leaving the cluster: leave etcd (minikube)\n \
+             4. Powering off: power off (minikube)\n \
+             5. Removing machines: remove the machine (minikube)\n \
+             6. Leaving the cluster: remove the node from the API (minikube)\n \
+             7. Configuring the cluster: label the node and give it its pod range (minikube-m02)"
         );
     }
 

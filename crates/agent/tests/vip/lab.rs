@@ -207,6 +207,7 @@ fn spec(ip: Ipv4Addr, vip: Option<Ipv4Addr>) -> NodeSpec {
         machine: format!("lab-{ip}"),
         control_plane: true,
         network: NodeNetwork {
+            api: None,
             address: ipnet::Ipv4Net::new_assert(ip, 24),
             gateway: Ipv4Addr::new(192, 168, 49, 1),
             vip,

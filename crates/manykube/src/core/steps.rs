@@ -318,9 +318,12 @@ impl<'a> Runner<'a> {
     async fn wait_system(&self) -> Result<()> {
         let (cluster, client) = (self.cluster()?, self.client()?);
         let asked = |what: &[WaitFor]| what.iter().any(|w| cluster.wait.components.contains(w));
-        // Each of them: the virtual address answers as soon as one does.
+        // Each that runs: the virtual address answers as soon as one does.
         let identity = Identity::load(self.home(), &cluster.name)?;
-        let each = cluster.control_planes().map(|node| {
+        let machines = look::machines_of(self.profile, self.cluster, self.driver).await?;
+        let runs =
+            |node: &&Node| machines.get(&cluster.machine(node)) == Some(&drivers::MachineState::Running);
+        let each = cluster.control_planes().filter(runs).map(|node| {
             let client = api::client(&identity, node.ip, cluster.api_port);
             async move { anyhow::Ok(api::ready(&client?, self.patience).await?) }
         });
