@@ -79,6 +79,7 @@ mod tests {
     #[test]
     fn every_other_node_has_its_pods_behind_it() {
         let network = NodeNetwork {
+            api: None,
             address: "192.168.49.3/24".parse().unwrap(),
             gateway: "192.168.49.1".parse().unwrap(),
             vip: None,

@@ -256,7 +256,7 @@ pub fn cluster_word(nodes: &[NodeStatus], ha: bool, history: Option<&History>) -
         step: String::new(),
         step_detail: String::new(),
     };
-    let Some(primary) = nodes.first() else { return word };
+    let Some(primary) = primary(nodes) else { return word };
     let raw = if primary.host == INSUFFICIENT_STORAGE { &primary.host } else { &primary.apiserver };
     word.code = Code::of_word(raw);
     let Some(history) = history else {
@@ -309,6 +309,11 @@ pub fn cluster_word(nodes: &[NodeStatus], ha: bool, history: Option<&History>) -
     word
 }
 
+/// The first control plane: after a deletion, a worker may stand before it in the list.
+fn primary(nodes: &[NodeStatus]) -> Option<&NodeStatus> {
+    nodes.iter().find(|n| !n.worker).or(nodes.first())
+}
+
 #[derive(Serialize)]
 struct Part {
     #[serde(rename = "Name")]
@@ -343,7 +348,7 @@ pub fn cluster_json(
         doc.insert("StepDetail".into(), word.step_detail.clone().into());
     }
     doc.insert("BinaryVersion".into(), version.into());
-    let kubeconfig = nodes.first().map_or("", |n| n.kubeconfig.as_str());
+    let kubeconfig = primary(nodes).map_or("", |n| n.kubeconfig.as_str());
     doc.insert("Components".into(), json!({ "kubeconfig": part("kubeconfig", kubeconfig) }));
     let list = nodes.iter().map(|n| {
         let mut entry = part(&n.name, &n.host);

@@ -73,7 +73,7 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
 fn chosen(cluster: &Cluster, args: &Args, nodes: &[NodeStatus]) -> Vec<NodeStatus> {
     let one = match (&args.node, &args.format) {
         (Some(name), _) => cluster.find_node(name),
-        (None, Some(_)) => cluster.nodes.first(),
+        (None, Some(_)) => cluster.primary(),
         (None, None) => return nodes.to_vec(),
     };
     let name = one.map(|n| cluster.machine(n)).unwrap_or_default();
