@@ -86,7 +86,6 @@ mod tests {
             pods: Some("10.244.1.0/24".parse().unwrap()),
             cluster_pods: "10.244.0.0/16".parse().unwrap(),
             services: "10.96.0.0/12".parse().unwrap(),
-            api: None,
             dns: vec![],
             mtu: 1500,
         };

@@ -218,7 +218,6 @@ fn spec(ip: Ipv4Addr, vip: Option<Ipv4Addr>) -> NodeSpec {
             )),
             cluster_pods: ipnet::Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 16),
             services: ipnet::Ipv4Net::new_assert(Ipv4Addr::new(10, 96, 0, 0), 12),
-            api: None,
             dns: vec![],
             mtu: 1500,
         },
