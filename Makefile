@@ -11,7 +11,7 @@ PACKAGES += nftables iproute2 util-linux
 # Test results of a system test are worth nothing while another one uses the cores.
 SYSTEM   := cargo test --release --locked -p system-tests -- --test-threads=1 --nocapture
 
-.PHONY: help deps build image up down test unit system lint bench clean
+.PHONY: help deps build image up down test unit system lint bench failover clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -54,6 +54,9 @@ lint: ## Check formatting, lints and, where it is installed, licences
 
 bench: image ## Measure: time and CPU of a boot, of a warm start, of status
 	bench/boot
+
+failover: ## Measure the virtual address alone: kills, freezes and cuts its holder in three namespaces (root)
+	VIP_ROUNDS=3 cargo test --release --locked -p agent --test vip -- --nocapture
 
 clean: ## Remove what cargo built (the node images in the home's cache stay)
 	cargo clean

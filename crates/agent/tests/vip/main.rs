@@ -48,7 +48,11 @@ fn test() -> Result<()> {
             return Ok(());
         }
     }
-    let rounds = std::env::var("VIP_ROUNDS").ok().and_then(|r| r.parse().ok()).unwrap_or(2);
+    // Measures fail-over times, which a busy machine may stretch: run by `make failover`, on purpose.
+    let Some(rounds) = std::env::var("VIP_ROUNDS").ok().and_then(|r| r.parse().ok()) else {
+        println!("vip: skipped, set VIP_ROUNDS to run it");
+        return Ok(());
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(faults::all(rounds)).context("vip")?;
     Ok(())
