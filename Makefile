@@ -21,7 +21,7 @@ deps: ## Install the Debian packages the build needs (as root), or say which are
 	if [ -z "$$missing" ]; then :; \
 	elif [ "$$(id -u)" = 0 ]; then \
 		echo "installing $$missing"; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
 	else echo "missing packages: $$missing(run as root: apt-get install $$missing)" >&2; exit 1; fi
 
 build: ## Build the command: target/release/manykube

@@ -76,6 +76,13 @@ impl Lab {
         self.manykube(&[&["kubectl", "--"], args].concat())
     }
 
+    /// The name of the small image that lies in every node.
+    pub fn busybox(&self) -> String {
+        let images = self.manykube(&["ssh", "--", "ctr", "-n", "k8s.io", "images", "ls", "-q"]).ok();
+        let found = images.stdout.lines().find(|i| i.contains("/busybox:")).map(|i| i.trim().to_owned());
+        found.expect("a busybox image in the node")
+    }
+
     pub fn apply(&self, manifest: &str) {
         let file = self.path("manifest.yaml");
         std::fs::write(&file, manifest).expect("write a manifest");

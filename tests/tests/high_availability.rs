@@ -51,8 +51,7 @@ fn all_is_well(lab: &Lab) {
 }
 
 fn pods_reach_each_other_across_nodes(lab: &Lab) {
-    let images = lab.manykube(&["ssh", "--", "ctr", "-n", "k8s.io", "images", "ls", "-q"]).ok();
-    let image = images.stdout.lines().find(|i| i.contains("/busybox:")).expect("busybox").trim().to_owned();
+    let image = lab.busybox();
     lab.apply(&format!(
         r#"
 apiVersion: v1

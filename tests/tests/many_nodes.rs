@@ -2,11 +2,9 @@
 //! The parts share a cluster, so they are one test.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
-use system_tests::{Footprint, Lab, Ran, eventually};
+use system_tests::{Footprint, Lab, Ran, eventually, http_get};
 
 const SOON: Duration = Duration::from_secs(60);
 const VIP: &str = "192.168.49.254";
@@ -171,13 +169,7 @@ spec:
 
 /// The last line of the answer.
 fn http(address: &str) -> Result<String, String> {
-    let mut stream =
-        TcpStream::connect_timeout(&address.parse().map_err(|e| format!("{e}"))?, Duration::from_secs(2))
-            .map_err(|e| e.to_string())?;
-    stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(|e| e.to_string())?;
-    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").map_err(|e| e.to_string())?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).map_err(|e| e.to_string())?;
+    let answer = http_get(address)?;
     let last = answer.trim_end().lines().last().unwrap_or_default().to_owned();
     if last.starts_with("Hello from hello-") { Ok(last) } else { Err(answer) }
 }

@@ -1,10 +1,8 @@
 //! One real node, used as its user would. The parts share a cluster, so they are one test.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
-use system_tests::{Footprint, Lab, eventually};
+use system_tests::{Footprint, Lab, eventually, http_get};
 
 const POD: Duration = Duration::from_secs(60);
 
@@ -100,14 +98,8 @@ fn it_is_a_kubeadm_cluster(lab: &Lab) {
     lab.kubectl(&["--server", "https://192.168.49.254:8443", "get", "nodes"]).ok();
 }
 
-fn busybox(lab: &Lab) -> String {
-    let images = lab.manykube(&["ssh", "--", "ctr", "-n", "k8s.io", "images", "ls", "-q"]).ok();
-    let found = images.stdout.lines().find(|i| i.contains("/busybox:")).map(|i| i.trim().to_owned());
-    found.expect("a busybox image in the node")
-}
-
 fn workloads(lab: &Lab) {
-    let image = busybox(lab);
+    let image = lab.busybox();
     lab.apply(&format!(
         r#"
 apiVersion: apps/v1
@@ -159,15 +151,8 @@ fn services(lab: &Lab) {
     assert!(outside.contains("web-"), "{outside}");
 }
 
-/// This thread is in the test's network namespace, so this is "from the host".
 fn http(address: &str) -> Result<String, String> {
-    let mut stream =
-        TcpStream::connect_timeout(&address.parse().map_err(|e| format!("{e}"))?, Duration::from_secs(2))
-            .map_err(|e| e.to_string())?;
-    stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(|e| e.to_string())?;
-    stream.write_all(b"GET / HTTP/1.0\r\n\r\n").map_err(|e| e.to_string())?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).map_err(|e| e.to_string())?;
+    let answer = http_get(address)?;
     if answer.contains("200 OK") { Ok(answer) } else { Err(answer) }
 }
 
@@ -191,7 +176,7 @@ fn dns(lab: &Lab) {
 }
 
 fn volume(lab: &Lab, text: &str) {
-    let image = busybox(lab);
+    let image = lab.busybox();
     lab.apply(&format!(
         r#"
 apiVersion: v1

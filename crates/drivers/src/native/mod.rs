@@ -23,6 +23,8 @@ use std::process::ExitCode;
 
 use model::Home;
 
+pub use network::MTU;
+
 /// Programs of ours that must start single-threaded, because namespaces belong to threads.
 pub const LAUNCH: &str = "native-launch";
 pub const ENTER: &str = "native-enter";

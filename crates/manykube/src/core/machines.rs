@@ -9,8 +9,6 @@ use image::{NodeImage, Store};
 use model::node_spec::{Election, HostEntry, NodeFile, NodeNetwork, NodeSpec, PEERS_PATH, Peers, SPEC_PATH};
 use model::{Cluster, Home, Node, names};
 
-const MTU: u32 = 1500;
-
 /// The image of a node, with its files looked at: a damaged one must not become a node.
 pub fn image_of(home: &Home, version: &str) -> Result<NodeImage> {
     Store::new(home.cache())
@@ -100,7 +98,7 @@ fn node_spec(cluster: &Cluster, node: &Node, options: &Options) -> NodeSpec {
             services: cluster.network.service_cidr,
             api: Some(SocketAddrV4::new(cluster.vip(), cluster.api_port)),
             dns: options.nameservers.clone(),
-            mtu: MTU,
+            mtu: drivers::native::MTU,
         },
         hosts: vec![
             entry(cluster.gateway(), names::HOST_HOST),

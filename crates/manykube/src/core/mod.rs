@@ -60,15 +60,8 @@ pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Star
     if plan.is_empty() {
         return Ok(Started::AlreadyRunning);
     }
-    let runner = Runner {
-        ctx,
-        cluster: Some(cluster),
-        profile: &cluster.name,
-        driver: &driver,
-        patience: opts.wait_timeout,
-        departing: None,
-    };
-    run(&runner, &plan, opts.wait_timeout).await?;
+    let runner = Runner::new(ctx, cluster, &driver, opts.wait_timeout);
+    run(&runner, &plan).await?;
     Ok(Started::Changed)
 }
 
@@ -86,15 +79,8 @@ pub async fn add(ctx: &Ctx, cluster: &Cluster, machines: &[String], limit: Durat
     if plan.is_empty() {
         return Ok(Started::AlreadyRunning);
     }
-    let runner = Runner {
-        ctx,
-        cluster: Some(cluster),
-        profile: &cluster.name,
-        driver: &driver,
-        patience: limit,
-        departing: None,
-    };
-    run(&runner, &plan, limit).await?;
+    let runner = Runner::new(ctx, cluster, &driver, limit);
+    run(&runner, &plan).await?;
     Ok(Started::Changed)
 }
 
@@ -112,15 +98,8 @@ pub async fn leave(ctx: &Ctx, cluster: &Cluster, node: &Node, how: Leave, force:
     if how == Leave::Delete {
         after.nodes.retain(|n| n.name != node.name);
     }
-    let runner = Runner {
-        ctx,
-        cluster: Some(&after),
-        profile: &cluster.name,
-        driver: &driver,
-        patience: TAKE_DOWN,
-        departing: Some(node),
-    };
-    run(&runner, &plan, TAKE_DOWN).await
+    let runner = Runner { departing: Some(node), ..Runner::new(ctx, &after, &driver, TAKE_DOWN) };
+    run(&runner, &plan).await
 }
 
 async fn members(
@@ -172,15 +151,8 @@ fn refused(ctx: &Ctx, machine: &str, refusal: Refusal) -> Fault {
 pub async fn stop(ctx: &Ctx, cluster: &Cluster) -> Result<usize> {
     let driver = driver(ctx);
     let observed = look::observe(&ctx.home, cluster, &driver).await?;
-    let runner = Runner {
-        ctx,
-        cluster: Some(cluster),
-        profile: &cluster.name,
-        driver: &driver,
-        patience: TAKE_DOWN,
-        departing: None,
-    };
-    run(&runner, &plan::stop(&observed), TAKE_DOWN).await?;
+    let runner = Runner::new(ctx, cluster, &driver, TAKE_DOWN);
+    run(&runner, &plan::stop(&observed)).await?;
     Ok(observed.nodes.len())
 }
 
@@ -190,7 +162,7 @@ pub async fn delete(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>) -> Resu
     let driver = driver(ctx);
     let machines = look::machines_of(profile, cluster, &driver).await?;
     let runner = Runner { ctx, cluster, profile, driver: &driver, patience: TAKE_DOWN, departing: None };
-    run(&runner, &plan::delete(machines.keys()), TAKE_DOWN).await
+    run(&runner, &plan::delete(machines.keys())).await
 }
 
 /// Who has machines, whether or not there is a profile of that name.
@@ -202,9 +174,9 @@ pub async fn profiles_of_machines(ctx: &Ctx) -> Result<Vec<String>> {
     Ok(owners)
 }
 
-async fn run(runner: &Runner<'_>, plan: &Plan, limit: Duration) -> Result<()> {
+async fn run(runner: &Runner<'_>, plan: &Plan) -> Result<()> {
     let ctx = runner.ctx;
-    let deadline = Instant::now() + limit;
+    let deadline = Instant::now() + runner.patience;
     let result =
         engine::run(runner.phases(plan), deadline, &ctx.cancel, &|event| ctx.emit(shown(event))).await;
     match result {

@@ -41,6 +41,10 @@ pub struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
+    pub fn new(ctx: &'a Ctx, cluster: &'a Cluster, driver: &'a dyn Driver, patience: Duration) -> Runner<'a> {
+        Runner { ctx, cluster: Some(cluster), profile: &cluster.name, driver, patience, departing: None }
+    }
+
     /// A plan as the engine runs it.
     pub fn phases(&'a self, plan: &plan::Plan) -> Vec<engine::Phase<'a>> {
         let step = |step: &Step| engine::Step {
