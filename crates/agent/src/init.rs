@@ -12,7 +12,7 @@ use crate::reaper::Reaper;
 use crate::service::{self, Service};
 use crate::state::Node;
 use crate::vip::{self, Place};
-use crate::{cni, files, log, network, peers, poweroff, prepare, routes, socket, sysctl};
+use crate::{capacity, cni, files, log, network, peers, poweroff, prepare, routes, socket, sysctl};
 
 pub fn run() -> ExitCode {
     log::init();
@@ -61,6 +61,7 @@ async fn bring_up(node: &Rc<Node>, reaper: &Reaper) -> Result<()> {
     files::write(&node.spec)?;
     sysctl::apply();
     sysctl::delegate_cgroup()?;
+    capacity::show(node.spec.memory_mib)?;
     cni::write(&node.spec.network)?;
     let containerd = Service::start(node, reaper, service::containerd());
     // The network, containerd and kubeadm's files do not need each other.

@@ -70,7 +70,12 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
         (creates || !observed.certificates).then_some(Step::Certificates),
         (boots || !observed.network).then_some(Step::NetworkUp),
     ];
-    let mut configure: Vec<Step> = Vec::new();
+    let answers =
+        each(Step::WaitApi, &|n| n.control_plane && !n.joins && (n.node.api != Api::Ready || !n.node.up));
+    // Who joins needs somebody to join. All else begins with the first API server that answers, while
+    // the others are still coming up.
+    let (first, mut configure) =
+        if any(&|n| n.joins) { (answers, Vec::new()) } else { (Vec::new(), answers) };
     if resumed {
         configure.push(Step::ClearLeases);
     }
@@ -104,10 +109,7 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
         .phase(phase::RESET, reset)
         .phase(phase::MACHINES, create)
         .phase(phase::BOOT, boot)
-        .phase(
-            phase::CONTROL_PLANE,
-            each(Step::WaitApi, &|n| n.control_plane && !n.joins && (n.node.api != Api::Ready || !n.node.up)),
-        );
+        .phase(phase::CONTROL_PLANE, first);
     // One learner at a time: etcd takes no second one, and no vote is open while another begins.
     for joins in nodes.iter().filter(|n| n.joins) {
         let machine = || joins.machine.clone();
@@ -136,11 +138,10 @@ mod tests {
              2. Preparing certificates and network: make certificates; make the network\n \
              3. Creating machines: create the machine (minikube)\n \
              4. Booting machines: boot (minikube)\n \
-             5. Booting the control plane: wait for the API server (minikube)\n \
-             6. Configuring the cluster: record kubeadm's configuration; apply kube-proxy, DNS and storage; \
+             5. Configuring the cluster: wait for the API server (minikube); record kubeadm's configuration; apply kube-proxy, DNS and storage; \
              start the controllers (minikube); label the node and give it its pod range (minikube); \
              wait until the node is Ready (minikube)\n \
-             7. Verifying that all is ready: wait for DNS and the system pods; mark the cluster as set up"
+             6. Verifying that all is ready: wait for DNS and the system pods; mark the cluster as set up"
         );
     }
 

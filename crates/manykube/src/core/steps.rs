@@ -114,6 +114,12 @@ impl<'a> Runner<'a> {
         )
     }
 
+    /// Of one API server, not of the address that all share.
+    fn client_of(&self, node: &Node) -> Result<kube::Client> {
+        let cluster = self.cluster()?;
+        api::client(&Identity::load(self.home(), &cluster.name)?, node.ip, cluster.api_port)
+    }
+
     async fn create(&self, machine: &str) -> Result<()> {
         let cluster = self.cluster()?;
         let pki = pki::ensure(self.home(), cluster, SystemTime::now())?;
@@ -236,8 +242,17 @@ impl<'a> Runner<'a> {
 
     /// The API server of this very node answers the administrator. What needs roles may take longer.
     async fn wait_api(&self, machine: &str) -> Result<()> {
-        let (cluster, node) = (self.cluster()?, self.node(machine)?);
-        let client = api::client(&Identity::load(self.home(), &cluster.name)?, node.ip, cluster.api_port)?;
+        let node = self.node(machine)?;
+        let answers = async {
+            let held = bootstrap::held_apiserver_file();
+            if drivers::native::read_file(self.home(), machine, &held).is_some() {
+                let primary = self.cluster()?.primary().context("the cluster has no control plane")?;
+                api::ready(&self.client_of(primary)?, self.patience).await?;
+                self.in_node(machine, &bootstrap::release_apiserver_command()).await?;
+            }
+            api::serving(&self.client_of(node)?, self.patience).await?;
+            anyhow::Ok(())
+        };
         let watch = async {
             loop {
                 self.agent_is_up(machine).await?;
@@ -245,7 +260,7 @@ impl<'a> Runner<'a> {
             }
         };
         tokio::select! {
-            served = api::serving(&client, self.patience) => served.map(drop).map_err(Into::into),
+            answered = answers => answered,
             failed = watch => failed,
         }
     }
@@ -273,15 +288,15 @@ impl<'a> Runner<'a> {
             }),
         };
         let objects = bootstrap::addons::objects(cluster, &manifests, &options)?;
+        // One that asks, instead of each object for itself.
+        api::serving(&self.client()?, self.patience).await?;
         Ok(api::apply(&self.client()?, &objects, self.patience).await?)
     }
 
     /// They were held back so that the API server has the machine to itself while it starts.
     async fn release_controllers(&self, machine: &str) -> Result<()> {
-        let (cluster, node) = (self.cluster()?, self.node(machine)?);
         // The one of this node: that is whom they speak to.
-        let own = api::client(&Identity::load(self.home(), &cluster.name)?, node.ip, cluster.api_port)?;
-        api::ready(&own, self.patience).await?;
+        api::ready(&self.client_of(self.node(machine)?)?, self.patience).await?;
         self.in_node(machine, &bootstrap::release_command()).await.map(drop)
     }
 

@@ -109,7 +109,7 @@ pub fn even(cluster: &Cluster) -> Option<String> {
     let count = cluster.control_planes().count();
     count.is_multiple_of(2).then(|| {
         format!(
-            "{count} control planes survive the loss of no more than {} do: an odd number is better",
+            "{count} control planes survive no more losses than {} do: an odd number is better",
             count - 1
         )
     })
