@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use system_tests::etcd::leads;
 use system_tests::machine::{Cable, holder};
 use system_tests::traffic::{Disturbance, KINDS, Kind, percentile};
 use system_tests::{Footprint, Lab, Machine, Traffic, eventually, rounds};
@@ -38,8 +39,8 @@ fn the_holder_is_lost_again_and_again() {
 
     println!("gap: longest time without an answer; until: when the last one asked that got none; in ms");
     println!(
-        "{:7} {:3} {:14} {:>24} {:>24} {:>24} {:>15}",
-        "fault", "", "holder", "read", "write", "kept", "mending"
+        "{:7} {:3} {:14} {:7} {:>24} {:>24} {:>24} {:>15}",
+        "fault", "", "holder", "etcd", "read", "write", "kept", "mending"
     );
     for fault in [Fault::Kill, Fault::Freeze, Fault::Cut] {
         let struck: Vec<[Disturbance; 3]> = (1..=rounds).map(|n| strike(&lab, &traffic, fault, n)).collect();
@@ -68,6 +69,8 @@ fn whole(lab: &Lab, traffic: &Traffic) {
 fn strike(lab: &Lab, traffic: &Traffic, fault: Fault, round: usize) -> [Disturbance; 3] {
     let victim = holder(lab, VIP);
     let cable = victim.cable();
+    // Then etcd has to elect another as well, which takes longer than anything else.
+    let role = if leads(lab, &victim.name) { "leader" } else { "" };
     let began = Instant::now();
     match fault {
         Fault::Kill => victim.kill(),
@@ -87,7 +90,7 @@ fn strike(lab: &Lab, traffic: &Traffic, fault: Fault, round: usize) -> [Disturba
     let cell = |d: Disturbance| format!("gap {} until {}", d.gap.as_millis(), d.until.as_millis());
     let [read, write, kept] = struck.map(cell);
     println!(
-        "{:7} {round:3} {:14} {read:>24} {write:>24} {kept:>24} {:>15}",
+        "{:7} {round:3} {:14} {role:7} {read:>24} {write:>24} {kept:>24} {:>15}",
         format!("{fault:?}"),
         victim.name,
         format!("gap {}", longest.unwrap_or_default().as_millis())

@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use system_tests::etcd::etcdctl;
 use system_tests::traffic::KINDS;
 use system_tests::{Footprint, Lab, Traffic};
 
@@ -55,11 +56,7 @@ fn voters(lab: &Lab, planes: usize) {
     let nodes = ["get", "nodes", "-l", "node-role.kubernetes.io/control-plane", "-o", "name"];
     let names = lab.kubectl(&nodes).ok().stdout;
     let first = names.lines().next().and_then(|n| n.strip_prefix("node/")).expect("a control plane");
-    let certs = "/var/lib/minikube/certs/etcd";
-    let list = format!(
-        "etcdctl --cacert {certs}/ca.crt --cert {certs}/healthcheck-client.crt --key {certs}/healthcheck-client.key member list"
-    );
-    let members = lab.manykube(&["ssh", "-n", first, "--", &list]).ok().stdout;
+    let members = etcdctl(lab, first, "member list").ok().stdout;
     let voting = members.lines().filter(|l| l.contains("started") && l.trim_end().ends_with("false")).count();
     assert_eq!((names.lines().count(), voting), (planes, planes), "{names}{members}");
 }
