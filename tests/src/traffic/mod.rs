@@ -28,6 +28,8 @@ use record::{Record, Request};
 const EVERY: Duration = Duration::from_millis(50);
 /// A machine that boots others is slow: who is served late is served.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Only a cluster that never serves again takes this long.
+const CALM: Duration = Duration::from_secs(240);
 const NAMESPACE: &str = "ledger";
 /// What is read.
 const OBJECT: &str = "kube-root-ca.crt";
@@ -71,7 +73,7 @@ impl Traffic {
     #[track_caller]
     pub fn calm(&self, time: Duration) {
         let began = Instant::now();
-        eventually("clients are served", Duration::from_secs(90), || {
+        eventually("clients are served", CALM, || {
             let from = Instant::now().checked_sub(time).unwrap_or(began).max(began);
             let times = time.as_millis() / EVERY.as_millis() / 3;
             self.record().calm(from, usize::try_from(times).unwrap_or(1))
