@@ -11,7 +11,7 @@ PACKAGES += nftables iproute2 util-linux
 # Test results of a system test are worth nothing while another one uses the cores.
 SYSTEM   := cargo test --release --locked -p system-tests -- --test-threads=1 --nocapture
 
-.PHONY: help deps build image up down test unit system lint bench failover clean
+.PHONY: help deps build image up down test unit system lint bench failover vip endurance clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -55,8 +55,14 @@ lint: ## Check formatting, lints and, where it is installed, licences
 bench: image ## Measure: time and CPU of a boot, of a warm start, of status
 	bench/boot
 
-failover: ## Measure the virtual address alone: kills, freezes and cuts its holder in three namespaces (root)
-	VIP_ROUNDS=3 cargo test --release --locked -p agent --test vip -- --nocapture
+failover: image ## Measure what clients notice when the holder of the virtual address is killed, frozen, cut off (20 times each)
+	FAILOVER_ROUNDS=$${FAILOVER_ROUNDS:-20} cargo test --release --locked -p system-tests --test failover -- --nocapture
+
+vip: ## Measure the virtual address alone: three agents and doubles of API servers in namespaces (root)
+	VIP_ROUNDS=$${VIP_ROUNDS:-3} cargo test --release --locked -p agent --test vip -- --nocapture
+
+endurance: image ## Stop and start a cluster of five nodes, and cut its power, 5 times each; grow and shrink another
+	RESTART_ROUNDS=$${RESTART_ROUNDS:-5} cargo test --release --locked -p system-tests --test restarts --test growth -- --test-threads=1 --nocapture
 
 clean: ## Remove what cargo built (the node images in the home's cache stay)
 	cargo clean

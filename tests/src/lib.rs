@@ -1,13 +1,26 @@
 //! Real clusters for tests, each in a network namespace of its own that has no way out.
 
+pub mod etcd;
 mod footprint;
 mod http;
 mod lab;
+pub mod machine;
 mod ran;
+pub mod traffic;
 mod uplink;
 
 pub use footprint::Footprint;
 pub use http::http_get;
 pub use lab::{Lab, eventually};
+pub use machine::Machine;
 pub use ran::Ran;
+pub use traffic::Traffic;
 pub use uplink::Uplink;
+
+/// How often a test repeats what it does: `make test` a little, who measures as often as asked for.
+pub fn rounds(variable: &str, usual: usize) -> usize {
+    match std::env::var(variable) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} is no number: {text:?}")),
+        Err(_) => usual,
+    }
+}

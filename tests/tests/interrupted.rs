@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use system_tests::{Footprint, Lab};
+use system_tests::{Footprint, Lab, Machine, eventually};
 
 /// From "nothing is there" to "waiting for pods": one moment in each phase of a start.
 const MOMENTS_MS: [u64; 6] = [5, 60, 200, 500, 2500, 6000];
@@ -25,13 +25,11 @@ fn killed_starts_are_finished_by_the_next() {
     lab.kubectl(&["wait", "--for=condition=Ready", "node/minikube", "--timeout=1s"]).ok();
 
     // Power loss: the init of the node dies, and with it everything in it.
-    let init = std::fs::read(lab.home().join("machines/minikube/init.json")).expect("the machine's record");
-    let init: serde_json::Value = serde_json::from_slice(&init).expect("a record in JSON");
-    let pid = Pid::from_raw(i32::try_from(init["pid"].as_i64().expect("a pid")).expect("a pid"));
-    kill(pid, Signal::SIGKILL).expect("kill the machine's init");
-    while kill(pid, None).is_ok() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let machine = Machine::find(&lab, "minikube").expect("the machine runs");
+    machine.kill();
+    eventually("the dead are buried", Duration::from_secs(60), || {
+        if machine.is_gone() { Ok(()) } else { Err(format!("{machine:?}")) }
+    });
     lab.manykube(&["status"]).exit(7);
     lab.manykube(&["start"]).ok();
     lab.manykube(&["status"]).ok();

@@ -30,9 +30,13 @@ pub fn peer_url(ip: Ipv4Addr) -> String {
 }
 
 fn etcdctl(words: &[&str]) -> Vec<String> {
+    etcdctl_at(Ipv4Addr::LOCALHOST, words)
+}
+
+fn etcdctl_at(ip: Ipv4Addr, words: &[&str]) -> Vec<String> {
     let mut argv = vec![
         "etcdctl".to_owned(),
-        "--endpoints=https://127.0.0.1:2379".to_owned(),
+        format!("--endpoints=https://{ip}:2379"),
         format!("--cacert={CERTS}/etcd/ca.crt"),
         format!("--cert={CERTS}/etcd/healthcheck-client.crt"),
         format!("--key={CERTS}/etcd/healthcheck-client.key"),
@@ -57,6 +61,11 @@ pub fn promote_command(member: &Member) -> Vec<String> {
 
 pub fn remove_command(member: &Member) -> Vec<String> {
     etcdctl(&["member", "remove", &format!("{:x}", member.id)])
+}
+
+/// To be asked of the leader itself: anybody else refuses.
+pub fn move_leader_command(leader: Ipv4Addr, heir: &Member) -> Vec<String> {
+    etcdctl_at(leader, &["move-leader", &format!("{:x}", heir.id)])
 }
 
 pub fn parse(text: &str) -> Result<Vec<Member>> {
@@ -94,6 +103,11 @@ mod tests {
         assert_eq!(find(&members, "demo", Ipv4Addr::LOCALHOST).unwrap().id, 10_276_657_743_932_975_437);
         let new = find(&members, "demo-m02", "192.168.49.3".parse().unwrap()).unwrap();
         assert_eq!(remove_command(new).last().unwrap(), "1");
+        let moved = move_leader_command("192.168.49.3".parse().unwrap(), &members[0]);
+        assert_eq!(
+            (moved[1].as_str(), moved.last().unwrap().as_str()),
+            ("--endpoints=https://192.168.49.3:2379", "8e9e05c52164694d")
+        );
         assert_eq!(find(&members, "demo-m03", "192.168.49.4".parse().unwrap()), None);
         assert_eq!(
             initial_cluster(&members, "demo-m02"),

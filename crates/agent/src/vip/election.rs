@@ -13,8 +13,8 @@
 //!        Backup                                               Holder
 //!           ^                                                    |
 //!           +----------------------------------------------------+
-//!              heard a better claim; cut from the network; slept
-//!              longer than DOWN; API server down while a peer's is fit
+//!              heard a better claim; cut from the network;
+//!              API server down while a peer's is fit
 //! ```
 //!
 //! Times are those of this node alone (never another node's clock), since the start of the agent.
@@ -40,6 +40,8 @@ const SKEW: Duration = Duration::from_millis(100);
 /// How long an API server must have answered before the address may move to it. One that comes and
 /// goes (a slow disk, a crash loop) does not drag the address along.
 const SETTLE: Duration = Duration::from_secs(2);
+/// Who stood still for this long is on a busy machine, where the holder may have stood still as well.
+const STALL: Duration = Duration::from_millis(300);
 /// Nobody heard for this long: time to ask whether the network is there at all.
 const SILENCE: Duration = Duration::from_millis(225);
 
@@ -90,6 +92,8 @@ pub struct State {
     due: Time,
     gateway: Option<Time>,
     last_step: Time,
+    /// Holds, but has slept so long that somebody may have taken over: what waits to be heard tells.
+    doubt: bool,
     advertised: Option<Time>,
     /// Something that peers must know at once.
     news: bool,
@@ -114,6 +118,7 @@ pub fn start(me: Ipv4Addr, peers: &BTreeSet<Ipv4Addr>, holding: bool, now: Time)
         due: now + DOWN,
         gateway: None,
         last_step: now,
+        doubt: false,
         advertised: None,
         news: true,
     }
@@ -131,7 +136,7 @@ fn others(me: Ipv4Addr, all: &BTreeSet<Ipv4Addr>) -> impl Iterator<Item = Ipv4Ad
 
 pub fn decide(mut state: State, event: Event, now: Time) -> (State, Vec<Action>) {
     let mut actions = Vec::new();
-    state.wake(now, &mut actions);
+    state.wake(now);
     if matches!(event, Event::Gateway | Event::Heard(..)) && !state.connected(now) {
         // Plugged in again: somebody holds the address by now, and will be heard soon.
         state.due = state.due.max(now + DOWN);
@@ -143,8 +148,17 @@ pub fn decide(mut state: State, event: Event, now: Time) -> (State, Vec<Action>)
         Event::Gateway => state.gateway = Some(now),
         Event::Leave => state.leave(now, &mut actions),
     }
-    state.judge(now, &mut actions);
-    state.advertise(now, &mut actions);
+    // Who was late to listen may have more waiting, the holder's word among it: silence is only
+    // what is left when all was heard.
+    let silence = !matches!(event, Event::Heard(..));
+    if silence && std::mem::take(&mut state.doubt) && state.is_holder() {
+        state.news = true;
+        actions.push(Action::Announce);
+    }
+    if !state.doubt {
+        state.judge(now, silence, &mut actions);
+        state.advertise(now, &mut actions);
+    }
     (state, actions)
 }
 
@@ -223,18 +237,27 @@ impl State {
         self.fresh(now).next().is_some() || self.gateway.is_none_or(|at| now.saturating_sub(at) <= DOWN)
     }
 
-    /// Whoever slept longer than the others wait for him has been replaced meanwhile: what he knew
-    /// is worth nothing, and he listens first.
-    fn wake(&mut self, now: Time, actions: &mut Vec<Action>) {
+    /// Whoever slept longer than the others wait for him may have been replaced meanwhile: he listens
+    /// first. (On a busy machine all may have slept, and then nothing has happened.)
+    fn wake(&mut self, now: Time) {
         let before = self.last_step;
         self.last_step = now;
-        if now.saturating_sub(before) <= DOWN {
-            return;
+        let slept = now.saturating_sub(before);
+        if slept > STALL {
+            // Time for the word that the holder owes.
+            self.due = self.due.max(now + ADVERTISE);
+            // And what was not heard meanwhile proves nothing about the cable.
+            self.gateway = self.gateway.map(|_| now);
         }
-        self.due = now + DOWN;
-        if self.is_holder() && self.fresh(before).next().is_some() {
-            self.step_down(actions);
+        if slept > DOWN {
+            self.due = now + DOWN;
+            self.doubt = self.is_holder() && !self.alone();
         }
+    }
+
+    /// Holds the address, as far as it knows; one that doubts does nothing about it.
+    pub fn is_sure(&self) -> bool {
+        !self.doubt
     }
 
     fn heard(&mut self, from: Ipv4Addr, advert: Advert, now: Time, actions: &mut Vec<Action>) {
@@ -279,13 +302,13 @@ impl State {
         self.say(now, successor, actions);
     }
 
-    /// What follows from the state as it is now.
-    fn judge(&mut self, now: Time, actions: &mut Vec<Action>) {
+    /// What follows from the state as it is now. `silence`: nothing waits to be heard.
+    fn judge(&mut self, now: Time, silence: bool, actions: &mut Vec<Action>) {
         match self.role {
             Role::Left => {}
             Role::Backup if self.alone() => self.take(actions),
             Role::Backup => {
-                if now >= self.turn(now) && self.connected(now) {
+                if silence && now >= self.turn(now) && self.connected(now) {
                     self.take(actions);
                 }
             }
@@ -318,7 +341,7 @@ impl State {
         let advertise = self.advertised.map_or(now, |at| at + ADVERTISE);
         let next = match self.role {
             // One that is due but cut has nothing to take.
-            Role::Backup if self.turn(now) > now => advertise.min(self.turn(now)),
+            Role::Backup if self.turn(now) > now || self.connected(now) => advertise.min(self.turn(now)),
             _ => advertise,
         };
         next.saturating_sub(now)
@@ -340,6 +363,7 @@ impl State {
 
     fn step_down(&mut self, actions: &mut Vec<Action>) {
         self.role = Role::Backup;
+        self.doubt = false;
         self.news = true;
         actions.push(Action::Drop);
     }

@@ -188,13 +188,28 @@ fn one_that_is_cut_gives_up_and_takes_nothing() {
 }
 
 #[test]
-fn one_that_slept_gives_up_before_anything_else() {
-    let mut b = Bench::new(3, &[2, 3, 4]).fit();
+fn one_that_slept_listens_before_anything_else() {
     let peer = [(4, advert(4, Standing::Fit, false))];
-    assert!(took(&b.pass(ms(1000), &peer)));
-    b.now += ms(700);
-    assert_eq!(b.on(Event::Tick)[0], Action::Drop);
-    assert!(!took(&b.pass(ms(500), &[])));
+    let slept = || {
+        let mut b = Bench::new(3, &[2, 3, 4]).fit();
+        assert!(took(&b.pass(ms(1000), &peer)));
+        b.now += ms(700);
+        // Somebody who does not hold the address proves nothing.
+        assert_eq!(b.on(Event::Heard(ip(4), peer[0].1)), []);
+        assert!(!b.state.is_sure());
+        b
+    };
+    // Another has taken over: given up before anything is said.
+    let mut b = slept();
+    assert_eq!(b.on(Event::Heard(ip(2), advert(9, Standing::Fit, true)))[0], Action::Drop);
+    assert!(b.state.is_sure() && !took(&b.pass(ms(500), &[])));
+    // All have slept: nothing has happened.
+    let mut b = slept();
+    assert!(matches!(
+        b.on(Event::Tick)[..],
+        [Action::Announce, Action::Send(Advert { holder: true, .. }), ..]
+    ));
+    assert!(b.state.is_sure());
 }
 
 #[test]

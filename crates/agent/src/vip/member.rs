@@ -146,15 +146,25 @@ impl Member {
                 () = sleep(pause) => Event::Tick,
             };
             let now = self.now();
-            if !self.state.alone() && now.saturating_sub(last) > DOWN {
+            let slept = !self.state.alone() && now.saturating_sub(last) > DOWN;
+            if slept {
                 tracing::warn!("virtual address: slept for {:?}", now.saturating_sub(last));
-                // What waits in the socket tells of a world that is no more.
+            }
+            last = now;
+            if slept && !self.state.is_holder() {
+                // What waits in the socket tells of a world that is no more. To a holder it tells
+                // whether it was replaced.
                 self.socket.drain();
                 if matches!(event, Event::Heard(..)) {
                     event = Event::Tick;
                 }
             }
-            last = now;
+            // Silence is what is left when all was heard.
+            if !matches!(event, Event::Heard(..)) {
+                while let Some((from, advert)) = self.socket.waiting() {
+                    self.step(Event::Heard(from, advert)).await?;
+                }
+            }
             self.step(event).await?;
         }
     }
@@ -173,10 +183,13 @@ impl Member {
         for action in actions {
             self.perform(action, now).await;
         }
-        match self.address.upkeep(now, self.state.alone()).await {
-            Ok(true) => self.arp.announce(self.election.vip)?,
-            Ok(false) => {}
-            Err(e) => tracing::error!("virtual address: {e:#}"),
+        // Not while another may have it.
+        if self.state.is_sure() {
+            match self.address.upkeep(now, self.state.alone()).await {
+                Ok(true) => self.arp.announce(self.election.vip)?,
+                Ok(false) => {}
+                Err(e) => tracing::error!("virtual address: {e:#}"),
+            }
         }
         self.follow_up(now);
         self.note(now);

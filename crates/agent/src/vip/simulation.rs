@@ -21,6 +21,8 @@ enum Fault {
     Start,
     Freeze,
     Thaw,
+    /// Stands still for so long on a busy machine: what it is told waits for it.
+    Stall(Time),
     Cut,
     Plug,
     Leave,
@@ -31,6 +33,7 @@ struct Machine {
     ip: Ipv4Addr,
     state: Option<State>,
     frozen: bool,
+    stalled_until: Time,
     cut: bool,
     health: Health,
     /// What the network says: the address is on this machine.
@@ -56,6 +59,7 @@ impl World {
             ip: Ipv4Addr::new(192, 168, 49, 2 + i),
             state: None,
             frozen: false,
+            stalled_until: Time::ZERO,
             cut: false,
             health: Health::Down,
             holds: false,
@@ -82,7 +86,7 @@ impl World {
         let who = who % self.machines.len();
         let m = &mut self.machines[who];
         match fault {
-            Fault::Kill => (m.state, m.frozen, m.holds) = (None, false, false),
+            Fault::Kill => (m.state, m.frozen, m.stalled_until, m.holds) = (None, false, now, false),
             Fault::Start if m.state.is_none() => {
                 m.inbox.clear();
                 m.state = Some(start(m.ip, &all, false, now));
@@ -91,18 +95,19 @@ impl World {
             }
             Fault::Start => {}
             Fault::Freeze => m.frozen = true,
-            Fault::Thaw => m.frozen = false,
+            Fault::Thaw => (m.frozen, m.stalled_until) = (false, now),
+            Fault::Stall(time) => m.stalled_until = now + time,
             Fault::Cut => m.cut = true,
             Fault::Plug => m.cut = false,
             Fault::Leave => {
-                if m.state.is_some() && !m.frozen {
+                if m.state.is_some() && !m.frozen && now >= m.stalled_until {
                     self.step(who, Event::Leave);
                     self.machines[who].state = None;
                 }
             }
             Fault::Health(health) => {
                 m.health = health;
-                if !m.frozen {
+                if !m.frozen && now >= m.stalled_until {
                     self.step(who, Event::Health(health));
                 }
             }
@@ -142,7 +147,7 @@ impl World {
         }
         let delay = STEP * (1 + (self.chance() * 3.0) as u32);
         let at = self.now + delay;
-        if self.machines[to].state.is_some() && !self.machines[to].frozen {
+        if self.machines[to].state.is_some() {
             self.machines[to].inbox.push((at, event));
         }
     }
@@ -153,9 +158,16 @@ impl World {
             self.now += STEP;
             for who in 0..self.machines.len() {
                 let now = self.now;
-                if self.machines[who].frozen || self.machines[who].state.is_none() {
+                let m = &mut self.machines[who];
+                let Some(state) = &m.state else { continue };
+                if m.frozen || now < m.stalled_until {
                     continue;
                 }
+                // As a member does: of a world that is no more only a holder listens to what it was told.
+                if now.saturating_sub(state.last_step) > DOWN && !state.is_holder() {
+                    m.inbox.retain(|(at, _)| *at >= now);
+                }
+                m.inbox.sort_by_key(|(at, _)| *at);
                 let arrived: Vec<Event> =
                     self.machines[who].inbox.extract_if(.., |(at, _)| *at <= now).map(|(_, e)| e).collect();
                 for event in arrived {
@@ -172,7 +184,7 @@ impl World {
 
     fn check(&mut self) -> Result<(), TestCaseError> {
         let now = self.now;
-        let able = |m: &&Machine| m.state.is_some() && !m.frozen && !m.cut;
+        let able = |m: &&Machine| m.state.is_some() && !m.frozen && now >= m.stalled_until && !m.cut;
         let holders = self.machines.iter().filter(able).filter(|m| m.holds).count();
         let any = self.machines.iter().any(|m| able(&m));
         let since = |since: &mut Option<Time>, bad: bool| {
@@ -185,7 +197,8 @@ impl World {
         prop_assert!(gap <= LONGEST_GAP, "no holder for {gap:?} at {now:?}");
         for m in &mut self.machines {
             let proven = m.state.as_ref().is_some_and(|s| s.gateway.is_some());
-            let alone = since(&mut m.alone_since, m.cut && m.holds && !m.frozen && proven);
+            let alone =
+                since(&mut m.alone_since, m.cut && m.holds && !m.frozen && now >= m.stalled_until && proven);
             prop_assert!(alone <= LONGEST_CUT, "{} is cut and holds for {alone:?}", m.ip);
         }
         Ok(())
@@ -209,6 +222,7 @@ fn fault() -> impl Strategy<Value = Fault> {
         3 => Just(Fault::Start),
         1 => Just(Fault::Freeze),
         2 => Just(Fault::Thaw),
+        2 => (50u64..2000).prop_map(|ms| Fault::Stall(Duration::from_millis(ms))),
         1 => Just(Fault::Cut),
         2 => Just(Fault::Plug),
         1 => Just(Fault::Leave),
@@ -257,6 +271,40 @@ proptest! {
         world.fault(holder, Fault::Kill);
         world.run(Duration::from_millis(800))?;
         prop_assert!(world.holder().is_some_and(|h| h != holder));
+    }
+
+    #[test]
+    fn a_backup_that_stands_still_for_a_moment_takes_nothing(
+        size in 3u8..6,
+        seed in any::<u64>(),
+        when in 3000u64..4000,
+        stalls in prop::collection::vec((1usize..6, 300u64..600, 500u64..1500), 1..6),
+    ) {
+        let mut world = World::new(size, 0.0, seed);
+        world.start_all(Health::Ready);
+        world.run(Duration::from_millis(when))?;
+        let (holder, moves) = (world.holder().expect("a holder"), world.moves);
+        for (who, stall, then) in stalls {
+            let who = (holder + 1 + who % (usize::from(size) - 1)) % usize::from(size);
+            world.fault(who, Fault::Stall(Duration::from_millis(stall)));
+            world.run(Duration::from_millis(then))?;
+        }
+        prop_assert_eq!(world.moves, moves, "the address moves without a reason");
+    }
+
+    #[test]
+    fn nothing_moves_when_all_stand_still_at_once(size in 2u8..6, seed in any::<u64>(), stalls in prop::collection::vec((100u64..5000, 500u64..1500), 1..6)) {
+        let mut world = World::new(size, 0.0, seed);
+        world.start_all(Health::Ready);
+        world.run(Duration::from_secs(4))?;
+        let moves = world.moves;
+        for (stall, then) in stalls {
+            for who in 0..usize::from(size) {
+                world.fault(who, Fault::Stall(Duration::from_millis(stall)));
+            }
+            world.run(Duration::from_millis(stall + then))?;
+        }
+        prop_assert_eq!(world.moves, moves, "the address moves without a reason");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Where advertisements come and go.
 
-use std::io::{Error, ErrorKind, IoSliceMut};
+use std::io::{Error, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsRawFd;
 
@@ -45,9 +45,21 @@ impl Socket {
         }
     }
 
+    /// The next advertisement, if one is here already. Asks the kernel and not the runtime, which may
+    /// not know of it yet when the process stood still.
+    pub fn waiting(&self) -> Option<(Ipv4Addr, Advert)> {
+        loop {
+            match self.receive_one() {
+                Ok(Some(heard)) => return Some(heard),
+                Ok(None) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
     /// Forgets what waits to be received.
     pub fn drain(&self) {
-        while !matches!(self.socket.try_recv(&mut [0; SIZE]), Err(e) if e.kind() == ErrorKind::WouldBlock) {}
+        while self.waiting().is_some() {}
     }
 
     fn receive_one(&self) -> std::io::Result<Option<(Ipv4Addr, Advert)>> {

@@ -48,7 +48,7 @@ fn test() -> Result<()> {
             return Ok(());
         }
     }
-    // Measures fail-over times, which a busy machine may stretch: run by `make failover`, on purpose.
+    // Measures fail-over times, which a busy machine may stretch: run by `make vip`, on purpose.
     let Some(rounds) = std::env::var("VIP_ROUNDS").ok().and_then(|r| r.parse().ok()) else {
         println!("vip: skipped, set VIP_ROUNDS to run it");
         return Ok(());

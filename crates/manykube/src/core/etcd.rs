@@ -32,12 +32,27 @@ impl Etcd<'_> {
     pub async fn forget(&self, machine: &str, ip: Ipv4Addr) -> Result<()> {
         self.insist(async || {
             let members = self.members().await?;
-            match etcd::find(&members, machine, ip) {
-                Some(member) => self.run(&etcd::remove_command(member)).await.map(drop),
-                None => Ok(()),
-            }
+            let Some(member) = etcd::find(&members, machine, ip) else { return Ok(()) };
+            self.dethrone(&members, member, ip).await?;
+            self.run(&etcd::remove_command(member)).await.map(drop)
         })
         .await
+    }
+
+    /// A leader that is removed leaves the others to find out: nobody writes for one or two seconds,
+    /// and what was on its way to it waits for seven. Handed over it takes milliseconds. One that
+    /// does not lead says so, and there is nothing to hand over.
+    async fn dethrone(&self, members: &[Member], member: &Member, ip: Ipv4Addr) -> Result<()> {
+        let running = self.running().await?;
+        if !running.iter().any(|m| m == self.without) {
+            return Ok(());
+        }
+        let heirs = members.iter().filter(|m| m.id != member.id && !m.learner);
+        let Some(heir) = heirs.into_iter().find(|m| self.may_ask(&running, &m.name)) else { return Ok(()) };
+        if let Err(why) = self.run_in(&heir.name, &etcd::move_leader_command(ip, heir)).await? {
+            tracing::debug!("etcd's leadership stays where it is: {why}");
+        }
+        Ok(())
     }
 
     /// All members, the new one among them.
@@ -75,22 +90,39 @@ impl Etcd<'_> {
 
     /// Asks one control plane after the other until one answers.
     async fn run(&self, argv: &[String]) -> Result<String> {
-        let running = self.driver.list().await?;
+        let running = self.running().await?;
         let mut last = "no other control plane runs".to_owned();
-        for node in self.cluster.control_planes() {
-            let machine = self.cluster.machine(node);
-            let runs = running.iter().any(|m| m.name == machine && m.state == MachineState::Running);
-            if machine == self.without || !runs || look::outside_file(self.home, &machine).exists() {
+        for machine in self.cluster.control_planes().map(|node| self.cluster.machine(node)) {
+            if !self.may_ask(&running, &machine) {
                 continue;
             }
-            let output = self.driver.run(&machine, argv, Io::Captured { stdin: Vec::new() }).await?;
-            if output.code == 0 {
-                return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+            match self.run_in(&machine, argv).await? {
+                Ok(said) => return Ok(said),
+                Err(why) => last = why,
             }
-            // etcdctl logs in JSON first and says what is wrong last.
-            let text = String::from_utf8_lossy(&output.stderr).into_owned();
-            last = text.trim_end().lines().last().unwrap_or_default().to_owned();
         }
         bail!("etcd: {last}")
+    }
+
+    /// Names of all machines that run.
+    async fn running(&self) -> Result<Vec<String>> {
+        let all = self.driver.list().await?.into_iter();
+        Ok(all.filter(|m| m.state == MachineState::Running).map(|m| m.name).collect())
+    }
+
+    fn may_ask(&self, running: &[String], machine: &str) -> bool {
+        machine != self.without
+            && running.iter().any(|m| m == machine)
+            && !look::outside_file(self.home, machine).exists()
+    }
+
+    async fn run_in(&self, machine: &str, argv: &[String]) -> Result<Result<String, String>> {
+        let output = self.driver.run(machine, argv, Io::Captured { stdin: Vec::new() }).await?;
+        if output.code == 0 {
+            return Ok(Ok(String::from_utf8_lossy(&output.stdout).into_owned()));
+        }
+        // etcdctl logs in JSON first and says what is wrong last.
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok(Err(text.trim_end().lines().last().unwrap_or_default().to_owned()))
     }
 }

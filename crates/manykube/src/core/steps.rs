@@ -25,6 +25,8 @@ const GRACE: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Each try is a process in a node.
 const PROMOTE_AGAIN: Duration = Duration::from_millis(200);
+/// How long a control plane that was told to may take to let go of the virtual address.
+const LET_GO: Duration = Duration::from_secs(2);
 /// How long pods may take to leave a node that is to be deleted.
 const DRAIN: Duration = Duration::from_secs(30);
 
@@ -164,11 +166,23 @@ impl<'a> Runner<'a> {
     /// The mark comes first: from the moment etcd is told, this machine's copy of it is worth nothing.
     async fn remove_member(&self, machine: &str) -> Result<()> {
         let (cluster, node) = (self.cluster()?, self.node(machine)?);
+        if cluster.find_node(machine).is_none() {
+            self.let_go(machine).await;
+        }
         if drivers::native::var_dir(self.home(), machine).is_dir() {
             fs_err::write(look::outside_file(self.home(), machine), "")?;
         }
         let etcd = Etcd { home: self.home(), cluster, driver: self.driver, without: machine };
         etcd.forget(machine, node.ip).await
+    }
+
+    /// Its agent was told that it is no control plane any more: once it has left the election, no new
+    /// connection goes to its API server, which is about to lose its etcd.
+    async fn let_go(&self, machine: &str) {
+        let began = Instant::now();
+        while began.elapsed() < LET_GO && look::agent(self.home(), machine).is_some_and(|a| a.vip.is_some()) {
+            sleep(LOOK_AGAIN).await;
+        }
     }
 
     async fn drain(&self, machine: &str) -> Result<()> {

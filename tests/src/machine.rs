@@ -1,0 +1,138 @@
+//! A machine as the host sees it, and what can happen to one. By the host's own tools: a test that
+//! asked the product whether the product works would believe it.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::{Lab, eventually};
+
+/// One that runs.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    pub name: String,
+    init: u32,
+}
+
+impl Machine {
+    /// From the driver's record of its init; `None` when there is none.
+    pub fn find(lab: &Lab, name: &str) -> Option<Machine> {
+        let text = std::fs::read(lab.home().join("machines").join(name).join("init.json")).ok()?;
+        let record: serde_json::Value = serde_json::from_slice(&text).ok()?;
+        let init = u32::try_from(record["pid"].as_u64()?).ok()?;
+        PathBuf::from(format!("/proc/{init}")).exists().then(|| Machine { name: name.to_owned(), init })
+    }
+
+    /// Of a home, by name.
+    pub fn all(lab: &Lab) -> Vec<Machine> {
+        let entries = std::fs::read_dir(lab.home().join("machines")).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();
+        names.sort();
+        names.iter().filter(|n| !n.starts_with('.')).filter_map(|name| Machine::find(lab, name)).collect()
+    }
+
+    /// Its kernel has the address, whatever its agent believes.
+    pub fn has_address(&self, ip: &str) -> bool {
+        let shown = self.enter(&["ip", "-4", "-o", "addr", "show", "dev", "eth0"]);
+        shown.is_ok_and(|text| text.contains(&format!(" {ip}/")))
+    }
+
+    /// How many API servers it spreads connections over. Asked with the machine's own nft: one of
+    /// Debian 12 does not survive the sight of what a newer one has written.
+    pub fn backends(&self) -> usize {
+        let mut nft = Command::new("nsenter");
+        nft.args(["--mount", "--net", "--target", &self.init.to_string(), "--"]);
+        let rules = run(nft.args(["nft", "list", "table", "ip", "manykube_vip"])).unwrap_or_default();
+        let count = rules.split_once("numgen inc mod ").and_then(|(_, rest)| rest.split(' ').next());
+        count.and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+
+    /// All its processes at once, as a loss of power would: they live in its init's namespace.
+    pub fn kill(&self) {
+        signal(self.init, Signal::SIGKILL);
+    }
+
+    /// The kernel has buried all of it.
+    pub fn is_gone(&self) -> bool {
+        !PathBuf::from(format!("/proc/{}", self.init)).exists()
+    }
+
+    /// SIGSTOP or SIGCONT to its API server, which shares the network of its init.
+    #[track_caller]
+    pub fn signal_api_server(&self, what: Signal) {
+        let network = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+        let own = network(self.init);
+        let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = pids.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
+        let is_it = |pid: &u32| {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            name.trim() == "kube-apiserver" && network(*pid) == own
+        };
+        let found: Vec<u32> = pids.filter(is_it).collect();
+        assert!(!found.is_empty(), "no API server runs in {}", self.name);
+        found.into_iter().for_each(|pid| signal(pid, what));
+    }
+
+    /// Its cable and the bridge that is plugged into.
+    #[track_caller]
+    pub fn cable(&self) -> Cable {
+        let own = self.enter(&["ip", "-o", "link", "show", "dev", "eth0"]).expect("the machine's link");
+        let index = own.split_once("eth0@if").and_then(|(_, rest)| rest.split_once(':')).expect("a cable").0;
+        let all = run(Command::new("ip").args(["-o", "link"])).expect("the host's links");
+        let line = all.lines().find(|l| l.starts_with(&format!("{index}: "))).expect("the other end");
+        let word = |after: &str| line.split_once(after).map(|(_, rest)| rest.split([' ', '@']).next());
+        let (name, bridge) = (word(": ").flatten(), word(" master ").flatten());
+        Cable { name: name.expect("a name").to_owned(), bridge: bridge.expect("a bridge").to_owned() }
+    }
+
+    fn enter(&self, argv: &[&str]) -> Result<String, String> {
+        run(Command::new("nsenter").args(["--net", "--target", &self.init.to_string(), "--"]).args(argv))
+    }
+}
+
+/// The host's end of it.
+pub struct Cable {
+    name: String,
+    bridge: String,
+}
+
+impl Cable {
+    #[track_caller]
+    pub fn pull(&self) {
+        run(Command::new("ip").args(["link", "set", &self.name, "nomaster"])).expect("pull the cable");
+    }
+
+    #[track_caller]
+    pub fn plug(&self) {
+        run(Command::new("ip").args(["link", "set", &self.name, "master", &self.bridge]))
+            .expect("plug it in");
+    }
+}
+
+/// The one machine that has the address.
+#[track_caller]
+pub fn holder(lab: &Lab, ip: &str) -> Machine {
+    eventually("one holder of the virtual address", Duration::from_secs(60), || {
+        let mut holders: Vec<Machine> = Machine::all(lab).into_iter().filter(|m| m.has_address(ip)).collect();
+        match (holders.pop(), holders.is_empty()) {
+            (Some(one), true) => Ok(one),
+            (one, _) => Err(format!("{one:?} and {holders:?}")),
+        }
+    })
+}
+
+fn signal(pid: u32, what: Signal) {
+    // Who is gone already needs none.
+    let _ = kill(Pid::from_raw(i32::try_from(pid).expect("a pid")), what);
+}
+
+fn run(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|e| format!("{command:?}: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

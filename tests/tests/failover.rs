@@ -1,0 +1,121 @@
+//! Whoever holds the virtual address is lost, again and again, while clients read and write through
+//! it: no write that was acknowledged is lost, and the cluster is whole again after each time.
+//!
+//! FAILOVER_ROUNDS says how often for each fault; `make failover` does it twenty times and compares
+//! what clients noticed with the aims. Here nothing is said about times.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use system_tests::etcd::leads;
+use system_tests::machine::{Cable, holder};
+use system_tests::traffic::{Disturbance, KINDS, Kind, percentile};
+use system_tests::{Footprint, Lab, Machine, Traffic, eventually, rounds};
+
+const SOON: Duration = Duration::from_secs(60);
+const VIP: &str = "192.168.49.254";
+const PLANES: usize = 3;
+/// Of the aims: half of all fail-overs, and all but one in a hundred.
+const AIMS: [(usize, Duration); 2] = [(50, Duration::from_secs(1)), (99, Duration::from_secs(3))];
+
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// All processes of the node at once.
+    Kill,
+    /// Its API server stands still.
+    Freeze,
+    /// Its cable is pulled out of the bridge.
+    Cut,
+}
+
+#[test]
+fn the_holder_is_lost_again_and_again() {
+    let lab = Lab::new();
+    let before = Footprint::take();
+    lab.manykube(&["start", "--ha"]).ok();
+    let traffic = Traffic::start(&lab, &format!("{VIP}:8443"));
+    let rounds = rounds("FAILOVER_ROUNDS", 2);
+    whole(&lab, &traffic);
+
+    println!("gap: longest time without an answer; until: when the last one asked that got none; in ms");
+    println!(
+        "{:7} {:3} {:14} {:7} {:>24} {:>24} {:>24} {:>15}",
+        "fault", "", "holder", "etcd", "read", "write", "kept", "mending"
+    );
+    for fault in [Fault::Kill, Fault::Freeze, Fault::Cut] {
+        let struck: Vec<[Disturbance; 3]> = (1..=rounds).map(|n| strike(&lab, &traffic, fault, n)).collect();
+        for (i, kind) in KINDS.into_iter().enumerate() {
+            let gaps: Vec<Duration> = struck.iter().map(|round| round[i].gap).collect();
+            summary(fault, kind, &gaps);
+        }
+    }
+    println!("{} acknowledged writes, none lost", traffic.nothing_is_lost(&lab));
+    lab.manykube(&["delete"]).ok();
+    before.assert_nothing_left();
+}
+
+/// All control planes take part again, and all clients are served.
+fn whole(lab: &Lab, traffic: &Traffic) {
+    lab.nothing_to_do();
+    eventually("connections are spread over all", SOON, || {
+        let backends: Vec<usize> = Machine::all(lab).iter().map(Machine::backends).collect();
+        if backends == [PLANES; PLANES] { Ok(()) } else { Err(format!("{backends:?}")) }
+    });
+    // Longer than an API server has to have answered before the address may move to it.
+    traffic.calm(Duration::from_secs(3));
+}
+
+/// What each kind of client noticed until all were served again.
+fn strike(lab: &Lab, traffic: &Traffic, fault: Fault, round: usize) -> [Disturbance; 3] {
+    let victim = holder(lab, VIP);
+    let cable = victim.cable();
+    // Then etcd has to elect another as well, which takes longer than anything else.
+    let role = if leads(lab, &victim.name) { "leader" } else { "" };
+    let began = Instant::now();
+    match fault {
+        Fault::Kill => victim.kill(),
+        Fault::Freeze => victim.signal_api_server(Signal::SIGSTOP),
+        Fault::Cut => cable.pull(),
+    }
+    eventually("another has the address", SOON, || {
+        let now = holder(lab, VIP).name;
+        if now == victim.name { Err(format!("{now} still has it")) } else { Ok(()) }
+    });
+    traffic.calm(Duration::from_millis(1500));
+    let struck = KINDS.map(|kind| traffic.disturbance(kind, began));
+    let mending = Instant::now();
+    mend(lab, &victim, &cable, fault);
+    whole(lab, traffic);
+    let longest = KINDS.map(|kind| traffic.disturbance(kind, mending).gap).into_iter().max();
+    let cell = |d: Disturbance| format!("gap {} until {}", d.gap.as_millis(), d.until.as_millis());
+    let [read, write, kept] = struck.map(cell);
+    println!(
+        "{:7} {round:3} {:14} {role:7} {read:>24} {write:>24} {kept:>24} {:>15}",
+        format!("{fault:?}"),
+        victim.name,
+        format!("gap {}", longest.unwrap_or_default().as_millis())
+    );
+    struck
+}
+
+fn mend(lab: &Lab, victim: &Machine, cable: &Cable, fault: Fault) {
+    match fault {
+        Fault::Kill => {
+            eventually("the dead are buried", SOON, || {
+                if victim.is_gone() { Ok(()) } else { Err(format!("{victim:?}")) }
+            });
+            lab.manykube(&["start"]).ok();
+        }
+        Fault::Freeze => victim.signal_api_server(Signal::SIGCONT),
+        Fault::Cut => cable.plug(),
+    }
+}
+
+fn summary(fault: Fault, kind: Kind, gaps: &[Duration]) {
+    let parts = AIMS.map(|(percent, aim)| {
+        let seen = percentile(gaps, percent);
+        let verdict = if seen <= aim { "within" } else { "OVER" };
+        format!("p{percent} {} ms ({verdict} {} ms)", seen.as_millis(), aim.as_millis())
+    });
+    println!("{fault:?}, {kind:?}, {} times: {}", gaps.len(), parts.join(", "));
+}
