@@ -13,10 +13,12 @@ mod host;
 mod launch;
 mod machine;
 mod mounts;
+mod needs;
 mod network;
 mod preflight;
 mod process;
 mod pty;
+mod settings;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -4,6 +4,7 @@ mod etcd;
 mod images;
 mod look;
 mod machines;
+mod room;
 mod steps;
 
 use std::net::Ipv4Addr;
@@ -258,6 +259,14 @@ pub fn image_can(ctx: &Ctx, version: &str) -> Result<()> {
 /// Can this host run machines of this driver?
 pub fn preflight(ctx: &Ctx) -> Result<(), Fault> {
     driver(ctx).preflight()
+}
+
+/// Has this host the memory for all nodes of the cluster? A sentence when it is getting tight.
+pub async fn room(ctx: &Ctx, cluster: &Cluster, force: bool) -> Result<Option<String>> {
+    match room::check(ctx, cluster).await? {
+        Err(_) if force => Ok(None),
+        other => Ok(other?),
+    }
 }
 
 /// Where clients on the host reach the API server.

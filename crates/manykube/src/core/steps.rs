@@ -18,6 +18,7 @@ use super::etcd::Etcd;
 use super::machines::New;
 use super::{images, look, machines};
 use crate::ctx::Ctx;
+use crate::report::{Event, Style};
 
 /// A node that is asked to power off has this long before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
@@ -63,7 +64,7 @@ impl<'a> Runner<'a> {
             match &step {
                 Step::BuildImage => images::build(self.ctx, &self.cluster()?.kubernetes_version).await,
                 Step::Certificates => pki::ensure(self.home(), self.cluster()?, SystemTime::now()).map(drop),
-                Step::NetworkUp => self.driver.network_up(self.cluster()?).await,
+                Step::NetworkUp => self.network_up().await,
                 Step::CreateMachine(m) => self.create(m).await,
                 Step::BootMachine(m) => self.boot(m).await,
                 Step::WaitApi(m) => self.wait_api(m).await,
@@ -112,6 +113,16 @@ impl<'a> Runner<'a> {
             cluster.endpoint().context("the cluster has no control plane")?,
             cluster.api_port,
         )
+    }
+
+    async fn network_up(&self) -> Result<()> {
+        for notice in self.driver.network_up(self.cluster()?).await? {
+            match notice {
+                drivers::Notice::Told(text) => self.ctx.emit(Event::info(Style::Option, text)),
+                drivers::Notice::Warning(text) => self.ctx.warn(text),
+            }
+        }
+        Ok(())
     }
 
     async fn create(&self, machine: &str) -> Result<()> {
