@@ -9,9 +9,13 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
-use super::error::{ApiError, call};
+use super::condition::until;
+use super::error::{ApiError, call, why};
 
+/// One request of several: its answer is a matter of milliseconds, or the connection is dead.
+const ONE_TRY: Duration = Duration::from_secs(5);
 /// Twice as long as a holder takes to renew its lease.
 const ALIVE_SECS: i64 = 4;
 pub(super) const LEASES: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
@@ -48,37 +52,40 @@ impl NodeLabels {
     }
 }
 
-pub async fn label_node(
+/// Labels a node and gives it its pod range, which the API server takes once: a node keeps it for life.
+/// A connection that breaks is tried again (the virtual address may move while nodes come); a refusal
+/// is final.
+pub async fn adopt_node(
     client: &Client,
     node: &str,
     labels: &NodeLabels,
+    pods: Ipv4Net,
     deadline: Duration,
-) -> Result<(), ApiError> {
-    patch_node(client, node, "label", json!({ "metadata": { "labels": labels.to_json() } }), deadline).await
-}
-
-/// The API server takes this once: a node keeps its range for life.
-pub async fn set_pod_cidr(
-    client: &Client,
-    node: &str,
-    cidr: Ipv4Net,
-    deadline: Duration,
-) -> Result<(), ApiError> {
-    let patch = json!({ "spec": { "podCIDR": cidr, "podCIDRs": [cidr] } });
-    patch_node(client, node, "set the pod range of", patch, deadline).await
-}
-
-async fn patch_node(
-    client: &Client,
-    node: &str,
-    verb: &str,
-    patch: Value,
-    deadline: Duration,
-) -> Result<(), ApiError> {
+) -> anyhow::Result<()> {
     let nodes: Api<Node> = Api::all(client.clone());
     let params = PatchParams::default();
-    let patch = Patch::Merge(patch);
-    call(format!("{verb} node {node}"), deadline, nodes.patch_metadata(node, &params, &patch)).await.map(drop)
+    let patch = Patch::Merge(json!({
+        "metadata": { "labels": labels.to_json() },
+        "spec": { "podCIDR": pods, "podCIDRs": [pods] },
+    }));
+    let condition = format!("node {node} labelled");
+    let answer = until(condition, deadline, || async {
+        match timeout(ONE_TRY, nodes.patch_metadata(node, &params, &patch)).await {
+            Ok(Ok(_)) => Ok(Ok(())),
+            Ok(Err(kube::Error::Api(status))) if is_final(status.code) => {
+                let why = why(&kube::Error::Api(status));
+                Ok(Err(ApiError::new(format!("label node {node}"), why)))
+            }
+            Ok(Err(error)) => Err(why(&error)),
+            Err(_) => Err("no answer".to_owned()),
+        }
+    });
+    Ok(answer.await??)
+}
+
+/// The request itself is wrong: it would be so again.
+fn is_final(code: u16) -> bool {
+    (400..500).contains(&code) && ![401, 403, 404, 408, 409, 429].contains(&code)
 }
 
 /// After a cold restart the leases still name holders that died: the new ones would wait 15 s.

@@ -99,7 +99,9 @@ impl Driver for Native {
         paths.forget_init()?;
         network::detach(&self.home, machine).await?;
         // A kubelet that finds pods' groups of an earlier life never starts its static pods.
-        Cgroup::of(machine, paths.dir())?.remove()
+        let cgroup = Cgroup::of(machine, paths.dir())?;
+        // Waits for the kernel: other machines that end need not wait with it.
+        tokio::task::spawn_blocking(move || cgroup.remove()).await?
     }
 
     async fn remove(&self, machine: &str) -> Result<()> {
