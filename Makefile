@@ -52,8 +52,11 @@ lint: ## Check formatting, lints and, where it is installed, licences
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check bans licenses sources; \
 	else echo "cargo-deny is not installed: licences are not checked (cargo install cargo-deny)"; fi
 
-bench: image ## Measure: time and CPU of a boot, of a warm start, of status
+bench: image ## Measure one node, then three control planes beside plain kubeadm, thirty workers
+	cargo build --release --locked -p bench-tool
+	@ln -f target/$(HOST)/release/bench-tool target/release/bench-tool
 	bench/boot
+	bench/ha
 
 failover: ## Measure the virtual address alone: kills, freezes and cuts its holder in three namespaces (root)
 	VIP_ROUNDS=3 cargo test --release --locked -p agent --test vip -- --nocapture
