@@ -52,8 +52,11 @@ lint: ## Check formatting, lints and, where it is installed, licences
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check bans licenses sources; \
 	else echo "cargo-deny is not installed: licences are not checked (cargo install cargo-deny)"; fi
 
-bench: image ## Measure: time and CPU of a boot, of a warm start, of status
+bench: image ## Measure one node, then three control planes beside plain kubeadm, thirty workers
+	cargo build --release --locked -p bench-tool
+	@ln -f target/$(HOST)/release/bench-tool target/release/bench-tool
 	bench/boot
+	bench/ha
 
 failover: image ## Measure what clients notice when the holder of the virtual address is killed, frozen, cut off (20 times each)
 	FAILOVER_ROUNDS=$${FAILOVER_ROUNDS:-20} cargo test --release --locked -p system-tests --test failover -- --nocapture

@@ -17,13 +17,18 @@ pub struct Footprint {
     pub settings: BTreeSet<String>,
 }
 
-const SETTINGS: [&str; 6] = [
+const SETTINGS: [&str; 11] = [
     "net/ipv4/ip_forward",
     "fs/inotify/max_user_instances",
     "fs/inotify/max_user_watches",
     "kernel/panic",
     "kernel/panic_on_oops",
     "vm/overcommit_memory",
+    "vm/panic_on_oom",
+    "kernel/pid_max",
+    "kernel/threads-max",
+    "kernel/keys/root_maxkeys",
+    "fs/file-max",
 ];
 
 impl Footprint {

@@ -6,7 +6,7 @@
 
 pub mod addons;
 pub mod api;
-mod containerd;
+pub mod containerd;
 pub mod etcd;
 pub mod kubeadm;
 mod kubeconfig;

@@ -22,8 +22,9 @@ pub trait Driver: Send + Sync {
     /// Can this host run machines of this kind? If not, what is missing?
     fn preflight(&self) -> Result<(), Fault>;
 
-    /// Makes the profile's network and its guards, or mends what is missing of them.
-    async fn network_up(&self, cluster: &Cluster) -> Result<()>;
+    /// Makes the profile's network and its guards, or mends what is missing of them, and makes room on
+    /// the host for all nodes of the cluster. What it changed there is for the user to know.
+    async fn network_up(&self, cluster: &Cluster) -> Result<Vec<Notice>>;
 
     /// Takes the network down. While the profile exists its addresses stay unreachable instead of
     /// being routed elsewhere; `forget` ends that too.
@@ -73,6 +74,13 @@ pub struct Machine {
 pub enum MachineState {
     Stopped,
     Running,
+}
+
+/// Something that a user should know although all went well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    Told(String),
+    Warning(String),
 }
 
 /// What a command in a machine is connected to.

@@ -7,11 +7,16 @@ use model::resources::HostSize;
 pub fn size() -> HostSize {
     let cpus = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX));
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    HostSize { cpus, memory_mib: total_mib(&meminfo).unwrap_or(0) }
+    HostSize { cpus, memory_mib: mib(&meminfo, "MemTotal:").unwrap_or(0) }
 }
 
-fn total_mib(meminfo: &str) -> Option<u32> {
-    let line = meminfo.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
+/// What programs could still take without anything being pushed out.
+pub fn available_mib() -> Option<u32> {
+    mib(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
+}
+
+fn mib(meminfo: &str, name: &str) -> Option<u32> {
+    let line = meminfo.lines().find_map(|l| l.strip_prefix(name))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
     u32::try_from(kib / 1024).ok()
 }
@@ -56,8 +61,8 @@ mod tests {
 
     #[test]
     fn what_the_kernel_tells() {
-        assert_eq!(total_mib("MemTotal:       24682000 kB\nMemFree: 1 kB\n"), Some(24103));
-        assert_eq!(total_mib("nothing"), None);
+        assert_eq!(mib("MemTotal:       24682000 kB\nMemFree: 1 kB\n", "MemTotal:"), Some(24103));
+        assert_eq!(mib("nothing", "MemTotal:"), None);
         assert_eq!(pretty_name("NAME=x\nPRETTY_NAME=\"Debian 13\"\n").as_deref(), Some("Debian 13"));
     }
 }

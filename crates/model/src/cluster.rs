@@ -9,7 +9,7 @@ use std::str::FromStr;
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
-use crate::{address, names};
+use crate::{address, names, resources};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cluster {
@@ -184,6 +184,21 @@ impl Cluster {
         })
     }
 
+    /// There were `before` nodes and now there are more. Where nobody chose the memory it is the default
+    /// of the new number, as in minikube; nodes that were there keep what they have.
+    pub fn share_memory(&mut self, before: usize, host_mib: u32) {
+        let default =
+            |nodes: usize| resources::default_memory(host_mib, u32::try_from(nodes).unwrap_or(u32::MAX));
+        let (old, new) = (self.memory_mib, default(self.nodes.len()));
+        if old != default(before) || new == old {
+            return;
+        }
+        for node in self.nodes.iter_mut().take(before) {
+            node.memory_mib.get_or_insert(old);
+        }
+        self.memory_mib = new;
+    }
+
     pub fn node_cpus(&self, node: &Node) -> u32 {
         node.cpus.unwrap_or(self.cpus)
     }
@@ -230,6 +245,18 @@ mod tests {
         let named = names(&[""], &[1]).next_node(Some("node2"), true).unwrap();
         assert_eq!((named.name.as_str(), named.control_plane), ("node2", true));
         assert_eq!(names(&[""], &[252]).next_node(None, false), None);
+    }
+
+    #[test]
+    fn memory_that_nobody_chose_is_shared() {
+        let sizes = |memory_mib: u32| {
+            let mut cluster = Cluster { memory_mib, ..names(&["", "m02"], &[1, 2]) };
+            cluster.share_memory(1, 16_000);
+            let each = cluster.nodes.iter().map(|n| cluster.node_memory_mib(n));
+            (cluster.memory_mib, each.collect::<Vec<_>>())
+        };
+        assert_eq!(sizes(4000), (3072, vec![4000, 3072]));
+        assert_eq!(sizes(5000), (5000, vec![5000, 5000]), "somebody asked for it");
     }
 
     #[test]

@@ -11,6 +11,11 @@ pub const MIN_DISK_MIB: u32 = 2000;
 const FALLBACK_MEMORY_MIB: u32 = 3072;
 const MAX_DEFAULT_MEMORY_MIB: u32 = 6144;
 
+/// What a node takes with nothing but Kubernetes on it, as counted (PSS) on clusters of one to
+/// thirty-three nodes: an API server alone is half of a control plane.
+const CONTROL_PLANE_MIB: u32 = 700;
+const WORKER_MIB: u32 = 70;
+
 /// What the host has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostSize {
@@ -124,6 +129,30 @@ pub fn check_memory(asked: u32, host: HostSize) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Nodes that are to be booted on a host. An error when they cannot all be there at once (the caller
+/// skips it under `--force`), a sentence when it is getting tight. A node's own size is only a limit.
+pub fn check_room(
+    control_planes: u32,
+    workers: u32,
+    available_mib: u32,
+    host: HostSize,
+) -> Result<Option<String>, Fault> {
+    let need = control_planes.saturating_mul(CONTROL_PLANE_MIB) + workers.saturating_mul(WORKER_MIB);
+    let nodes = match control_planes + workers {
+        1 => "1 more node needs".to_owned(),
+        n => format!("{n} more nodes need"),
+    };
+    if need > host.memory_mib {
+        let message =
+            format!("{nodes} about {need}MiB of memory, more than the {}MiB of this host", host.memory_mib);
+        return Err(Fault::new(Reason::InsufficientSysMemory, message)
+            .advice("Ask for fewer nodes or control planes, or use a host with more memory"));
+    }
+    Ok((need > available_mib).then(|| {
+        format!("{nodes} about {need}MiB of memory, and only {available_mib}MiB are free on this host")
+    }))
+}
+
 pub fn check_cpus(asked: u32, host: HostSize) -> Result<(), Fault> {
     if asked < MIN_CPUS {
         let message = format!("Requested cpu count {asked} is less than the minimum allowed of {MIN_CPUS}");
@@ -208,6 +237,16 @@ mod tests {
         assert_eq!(code(check_cpus(4, host)), Ok(()));
         let small = HostSize { cpus: 4, memory_mib: 1000 };
         assert_eq!(code(check_memory(1800, small)), Err(("RSRC_INSUFFICIENT_SYS_MEMORY", 23)));
+    }
+
+    #[test]
+    fn room_for_many_nodes() {
+        let host = HostSize { cpus: 2, memory_mib: 8000 };
+        assert_eq!(check_room(3, 30, 8000, host), Ok(None));
+        let tight = check_room(1, 0, 300, host).unwrap().unwrap();
+        assert_eq!(tight, "1 more node needs about 700MiB of memory, and only 300MiB are free on this host");
+        assert_eq!(check_room(3, 90, 8000, host).unwrap_err().reason, Reason::InsufficientSysMemory);
+        assert_eq!(check_room(0, 0, 0, host), Ok(None));
     }
 
     proptest! {

@@ -48,37 +48,23 @@ impl NodeLabels {
     }
 }
 
-pub async fn label_node(
+/// Labels a node and gives it its pod range, which the API server takes once: a node keeps it for life.
+/// A connection that breaks is tried again (the virtual address may move while nodes come); a refusal
+/// is final.
+pub async fn adopt_node(
     client: &Client,
     node: &str,
     labels: &NodeLabels,
-    deadline: Duration,
-) -> Result<(), ApiError> {
-    patch_node(client, node, "label", json!({ "metadata": { "labels": labels.to_json() } }), deadline).await
-}
-
-/// The API server takes this once: a node keeps its range for life.
-pub async fn set_pod_cidr(
-    client: &Client,
-    node: &str,
-    cidr: Ipv4Net,
-    deadline: Duration,
-) -> Result<(), ApiError> {
-    let patch = json!({ "spec": { "podCIDR": cidr, "podCIDRs": [cidr] } });
-    patch_node(client, node, "set the pod range of", patch, deadline).await
-}
-
-async fn patch_node(
-    client: &Client,
-    node: &str,
-    verb: &str,
-    patch: Value,
+    pods: Ipv4Net,
     deadline: Duration,
 ) -> Result<(), ApiError> {
     let nodes: Api<Node> = Api::all(client.clone());
     let params = PatchParams::default();
-    let patch = Patch::Merge(patch);
-    let tried = format!("{verb} node {node}");
+    let patch = Patch::Merge(json!({
+        "metadata": { "labels": labels.to_json() },
+        "spec": { "podCIDR": pods, "podCIDRs": [pods] },
+    }));
+    let tried = format!("label node {node}");
     insist(tried, deadline, || nodes.patch_metadata(node, &params, &patch)).await.map(drop)
 }
 

@@ -54,6 +54,9 @@ pub async fn call<T>(
     }
 }
 
+/// One request of several: its answer is a matter of milliseconds, or the connection is dead.
+const ONE_TRY: Duration = Duration::from_secs(5);
+
 /// Runs a call that may be made twice until it gets an answer: while control planes come and go, the
 /// virtual address ends connections in the middle of a word.
 pub async fn insist<T, F>(
@@ -67,8 +70,9 @@ where
     let tried = tried.into();
     let end = Instant::now() + deadline;
     loop {
-        match timeout_at(end, call()).await {
+        match timeout_at(end.min(Instant::now() + ONE_TRY), call()).await {
             Ok(Ok(value)) => return Ok(value),
+            Err(_) if Instant::now() < end => {}
             Ok(Err(error)) if passes(&error) && Instant::now() + EVERY < end => sleep(EVERY).await,
             Ok(Err(error)) => return Err(ApiError::new(tried, why(&error))),
             Err(_) => {

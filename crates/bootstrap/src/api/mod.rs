@@ -8,11 +8,12 @@ mod condition;
 mod error;
 mod leave;
 mod mark;
+mod nodes;
 mod observe;
 mod pods;
 mod wait;
 
-pub use act::{NodeLabels, delete_stale_leases, label_node, set_pod_cidr};
+pub use act::{NodeLabels, adopt_node, delete_stale_leases};
 pub use apply::apply;
 pub use client::client;
 pub use condition::{Unmet, until};
@@ -20,7 +21,8 @@ pub use error::ApiError;
 pub use kube::Client;
 pub use leave::{delete_node, drain};
 pub use mark::{is_marked, mark};
-pub use observe::{AddonsSeen, Health, NodeSeen, addons_present, health, observe_node};
+pub use nodes::Nodes;
+pub use observe::{AddonsSeen, Health, NodeSeen, addons_present, health, observe_nodes};
 pub use wait::{
     default_service_account, node_ready, node_registered, ready, serving, system_pods_now, system_pods_ready,
 };

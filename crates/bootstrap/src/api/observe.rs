@@ -7,7 +7,7 @@ use futures::future::try_join;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use k8s_openapi::api::storage::v1::StorageClass;
-use kube::api::Api;
+use kube::api::{Api, ListParams};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
@@ -65,15 +65,14 @@ pub async fn health(client: &Client, deadline: Duration) -> Result<Health, ApiEr
     }
 }
 
-/// `None` when there is no such Node.
-pub async fn observe_node(
+/// All nodes, by name.
+pub async fn observe_nodes(
     client: &Client,
-    name: &str,
     deadline: Duration,
-) -> Result<Option<NodeSeen>, ApiError> {
+) -> Result<BTreeMap<String, NodeSeen>, ApiError> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let node = call(format!("look at node {name}"), deadline, nodes.get_opt(name)).await?;
-    Ok(node.map(seen))
+    let list = call("look at the nodes", deadline, nodes.list(&ListParams::default())).await?;
+    Ok(list.items.into_iter().map(|node| (node.name_any(), seen(node))).collect())
 }
 
 fn seen(node: Node) -> NodeSeen {

@@ -10,7 +10,8 @@ use kube::api::{Api, ListParams};
 
 use super::condition::{Unmet, until};
 use super::error::{ApiError, call};
-use super::observe::{Health, NodeSeen, health, observe_node};
+use super::nodes::Nodes;
+use super::observe::{Health, NodeSeen, health};
 use super::pods::{daemon_set_waits, deployment_waits, static_pods_wait};
 use crate::addons::{COREDNS, KUBE_PROXY};
 
@@ -33,13 +34,10 @@ pub async fn ready(client: &Client, deadline: Duration) -> Result<(), Unmet> {
     .await
 }
 
-pub async fn node_registered(client: &Client, node: &str, deadline: Duration) -> Result<(), Unmet> {
+pub async fn node_registered(nodes: &Nodes, node: &str, deadline: Duration) -> Result<(), Unmet> {
     until(format!("node {node} registered"), deadline, || async {
-        observe_node(client, node, LOOK)
-            .await
-            .map_err(text)?
-            .map(drop)
-            .ok_or_else(|| "no such Node".to_owned())
+        let seen = nodes.look().await.map_err(text)?;
+        if seen.contains_key(node) { Ok(()) } else { Err("no such Node".to_owned()) }
     })
     .await
 }
@@ -47,7 +45,7 @@ pub async fn node_registered(client: &Client, node: &str, deadline: Duration) ->
 /// Ready by word of a kubelet that runs now: what the API remembers of a node from before `since`,
 /// when its machine was booted, is not news.
 pub async fn node_ready(
-    client: &Client,
+    nodes: &Nodes,
     node: &str,
     since: jiff::Timestamp,
     deadline: Duration,
@@ -55,10 +53,10 @@ pub async fn node_ready(
     // Heartbeats are told in whole seconds.
     let fresh = |seen: &NodeSeen| seen.heartbeat.is_some_and(|t| t.as_second() >= since.as_second());
     until(format!("node {node} ready"), deadline, || async {
-        match observe_node(client, node, LOOK).await.map_err(text)? {
-            Some(seen) if seen.ready && fresh(&seen) => Ok(()),
+        match nodes.look().await.map_err(text)?.get(node) {
+            Some(seen) if seen.ready && fresh(seen) => Ok(()),
             Some(seen) if seen.ready => Err("no word from its kubelet since it was booted".to_owned()),
-            Some(seen) => Err(seen.message),
+            Some(seen) => Err(seen.message.clone()),
             None => Err("no such Node".to_owned()),
         }
     })

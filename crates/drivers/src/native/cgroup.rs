@@ -43,16 +43,20 @@ pub struct Limits {
     pub memory_mib: u32,
 }
 
+/// The group of a machine below each mount. Its directory is part of the name, so that two homes may
+/// have machines of the same name.
+pub fn path(machine: &str, dir: &Path) -> PathBuf {
+    let tag = model::names::tagged("", &dir.to_string_lossy());
+    Path::new(PARENT).join(format!("{machine}-{tag}"))
+}
+
 impl Cgroup {
-    /// The group of a machine. Its directory is part of the name, so that two homes may have
-    /// machines of the same name.
     pub fn of(machine: &str, dir: &Path) -> Result<Cgroup> {
         let mountinfo = std::fs::read_to_string("/proc/self/mountinfo").context("read mountinfo")?;
         let Some(version) = parse_mountinfo(&mountinfo) else {
             bail!("no cgroup hierarchy is mounted below /sys/fs/cgroup")
         };
-        let tag = model::names::tagged("", &dir.to_string_lossy());
-        Ok(Cgroup { version, path: Path::new(PARENT).join(format!("{machine}-{tag}")) })
+        Ok(Cgroup { version, path: path(machine, dir) })
     }
 
     fn hierarchies(&self) -> &[Hierarchy] {
@@ -107,6 +111,27 @@ impl Cgroup {
         }
         Ok(())
     }
+}
+
+/// The groups of all machines on this host that have a process, of whatever home.
+pub fn running() -> Result<Vec<PathBuf>> {
+    let mountinfo = std::fs::read_to_string("/proc/self/mountinfo").context("read mountinfo")?;
+    let mount = match parse_mountinfo(&mountinfo) {
+        Some(Version::V1(all)) => all.into_iter().next().map(|h| h.mount),
+        Some(Version::V2(one)) => Some(one.mount),
+        None => None,
+    };
+    let Some(parent) = mount.map(|m| m.join(PARENT)) else { return Ok(Vec::new()) };
+    let groups = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    Ok(groups.filter(|g| is_populated(&g.path())).map(|g| Path::new(PARENT).join(g.file_name())).collect())
+}
+
+fn is_populated(group: &Path) -> bool {
+    if std::fs::read(group.join("cgroup.procs")).is_ok_and(|procs| !procs.is_empty()) {
+        return true;
+    }
+    let children = std::fs::read_dir(group).into_iter().flatten().flatten();
+    children.into_iter().any(|c| c.file_type().is_ok_and(|t| t.is_dir()) && is_populated(&c.path()))
 }
 
 /// Lets this process in.

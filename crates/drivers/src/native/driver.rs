@@ -17,7 +17,7 @@ use super::cgroup::{Cgroup, Limits};
 use super::machine::{Launch, Paths};
 use super::process::Handle;
 use super::{Native, guard, host, network, preflight};
-use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Output};
+use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
 
 /// Suffixes of directories that are not machines yet, or not any more.
 const NEW: &str = ".new";
@@ -35,14 +35,15 @@ impl Driver for Native {
         preflight::check(&self.home)
     }
 
-    async fn network_up(&self, cluster: &Cluster) -> Result<()> {
-        host::prepare(&self.home)?;
+    async fn network_up(&self, cluster: &Cluster) -> Result<Vec<Notice>> {
+        let notices = host::prepare(&self.home, cluster)?;
         network::record(&self.home, cluster)?;
         let own = self.list().await?.into_iter().filter(|m| m.profile.as_deref() == Some(&cluster.name));
         let machines: Vec<String> = own.map(|m| m.name).collect();
         // Rules before the bridge: at no time is there a bridge without guards.
         guard::up(&self.home, cluster, &self.any_image()?)?;
-        network::up(&self.home, cluster, &machines).await
+        network::up(&self.home, cluster, &machines).await?;
+        Ok(notices)
     }
 
     async fn network_down(&self, profile: &str, forget: bool) -> Result<()> {
@@ -98,7 +99,9 @@ impl Driver for Native {
         paths.forget_init()?;
         network::detach(&self.home, machine).await?;
         // A kubelet that finds pods' groups of an earlier life never starts its static pods.
-        Cgroup::of(machine, paths.dir())?.remove()
+        let cgroup = Cgroup::of(machine, paths.dir())?;
+        // Waits for the kernel: other machines that end need not wait with it.
+        tokio::task::spawn_blocking(move || cgroup.remove()).await?
     }
 
     async fn remove(&self, machine: &str) -> Result<()> {

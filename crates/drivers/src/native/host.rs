@@ -1,56 +1,89 @@
-//! Settings of the whole host that machines need or that their kubelets change. The values found
-//! are kept in the home and put back when the last machine of the home is gone.
+//! Settings of the whole host that machines need or that their kubelets change.
+//!
+//! What is the host's is noted once for all homes, in /run: it lasts as long as the settings do. The
+//! last machine on the host puts it back. What is a network namespace's belongs to the home that
+//! works in it.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use model::Home;
+use anyhow::Result;
+use model::{Cluster, Home};
 
-/// What we raise when it is lower: (setting, wanted value).
-const WANTED: [(&str, u64); 3] = [
-    // Nodes reach the outside through the host.
-    ("net/ipv4/ip_forward", 1),
-    // A node needs about 20 inotify instances; the usual limit of 128 is two clusters.
-    ("fs/inotify/max_user_instances", 8192),
-    ("fs/inotify/max_user_watches", 524_288),
-];
+use super::cgroup;
+use super::machine::Paths;
+use super::needs::{self, Crowd};
+use super::settings::{self, Raised, Settings};
+use crate::driver::Notice;
+
+const KERNEL: &str = "/proc/sys";
+const RUN: &str = "/run/manykube";
+
+/// Nodes reach the outside through the host.
+const FORWARD: &str = "net/ipv4/ip_forward";
 
 /// What every kubelet sets for the whole host, as it cannot know that it is not alone.
-const KUBELET_SETS: [&str; 3] = ["kernel/panic", "kernel/panic_on_oops", "vm/overcommit_memory"];
+const KUBELET_SETS: [&str; 6] = [
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "vm/overcommit_memory",
+    "vm/panic_on_oom",
+    "kernel/keys/root_maxkeys",
+    "kernel/keys/root_maxbytes",
+];
 
-fn file(home: &Home) -> PathBuf {
-    home.root().join("host-settings.json")
+fn of_host() -> Settings {
+    Settings::new(KERNEL, Path::new(RUN).join("host-settings.json"))
 }
 
-fn path(setting: &str) -> PathBuf {
-    PathBuf::from("/proc/sys").join(setting)
+fn of_namespace(home: &Home) -> Settings {
+    Settings::new(KERNEL, home.root().join("host-settings.json"))
 }
 
-fn saved(home: &Home) -> BTreeMap<String, String> {
-    std::fs::read(file(home)).ok().and_then(|t| serde_json::from_slice(&t).ok()).unwrap_or_default()
+/// Makes room for all nodes of the cluster beside what runs on this host already.
+pub fn prepare(home: &Home, cluster: &Cluster) -> Result<Vec<Notice>> {
+    let _lock = settings::lock(Path::new(RUN))?;
+    let mut raised = of_host().raise(&needs::settings(crowd(home, cluster)?), &KUBELET_SETS)?;
+    raised.extend(of_namespace(home).raise(&[(FORWARD, 1)], &[])?);
+    Ok(notices(&raised, cluster.nodes.len()))
 }
 
-pub fn prepare(home: &Home) -> Result<()> {
-    let mut saved = saved(home);
-    let known = saved.len();
-    for setting in WANTED.iter().map(|(s, _)| *s).chain(KUBELET_SETS) {
-        if let (false, Ok(value)) = (saved.contains_key(setting), std::fs::read_to_string(path(setting))) {
-            saved.insert(setting.to_owned(), value.trim().to_owned());
-        }
-    }
-    // Before anything is changed, so that no crash loses the old values.
-    if saved.len() != known {
-        fs_err::write(file(home), serde_json::to_vec_pretty(&saved)?)?;
-    }
-    for (setting, wanted) in WANTED {
-        let now: u64 =
-            std::fs::read_to_string(path(setting)).ok().and_then(|v| v.trim().parse().ok()).unwrap_or(0);
-        if now < wanted {
-            fs_err::write(path(setting), wanted.to_string()).with_context(|| format!("raise {setting}"))?;
-        }
-    }
-    Ok(())
+/// All nodes of the cluster, running or not, and every other machine that runs here. What those are
+/// is not known: the larger kind is assumed.
+fn crowd(home: &Home, cluster: &Cluster) -> Result<Crowd> {
+    let control_planes = cluster.control_planes().count() as u64;
+    let all = cluster.nodes.len() as u64;
+    let own: BTreeSet<PathBuf> = cluster
+        .nodes
+        .iter()
+        .map(|node| cluster.machine(node))
+        .map(|machine| cgroup::path(&machine, Paths::new(home, &machine).dir()))
+        .collect();
+    let others = cgroup::running()?.into_iter().filter(|path| !own.contains(path)).count();
+    Ok(Crowd { control_planes: control_planes + others as u64, workers: all - control_planes })
+}
+
+/// One line for what was raised, one for what could not be.
+fn notices(raised: &[Raised], nodes: usize) -> Vec<Notice> {
+    let list = |refused: bool| -> Vec<String> {
+        // Forwarding is a part of the network, nothing that nodes use up.
+        let those =
+            raised.iter().filter(|r| r.refused.is_some() == refused && (refused || r.setting != FORWARD));
+        those.map(|r| format!("{} {} -> {}", settings::name(&r.setting), r.from, r.to)).collect()
+    };
+    let nodes = if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
+    let (done, refused) = (list(false), list(true));
+    let why = raised.iter().find_map(|r| r.refused.as_deref()).unwrap_or_default();
+    let told = (!done.is_empty()).then(|| {
+        Notice::Told(format!("Raised for {nodes}, until the last machine stops: {}", done.join(", ")))
+    });
+    let warned = (!refused.is_empty()).then(|| {
+        Notice::Warning(format!(
+            "{nodes} may need more than this host allows, and it could not be raised ({why}): {}",
+            refused.join(", ")
+        ))
+    });
+    told.into_iter().chain(warned).collect()
 }
 
 fn other_bridges() -> bool {
@@ -58,17 +91,44 @@ fn other_bridges() -> bool {
     links.into_iter().any(|l| l.path().join("bridge").is_dir())
 }
 
+/// When the home's last machine has stopped.
 pub fn restore(home: &Home) -> Result<()> {
-    for (setting, value) in saved(home) {
-        // Somebody else's bridge (Docker's, another home's) needs it now, whatever was before us.
-        if setting == "net/ipv4/ip_forward" && other_bridges() {
-            continue;
+    let _lock = settings::lock(Path::new(RUN))?;
+    // Somebody else's bridge (Docker's, another home's) needs it now, whatever was before us.
+    of_namespace(home).restore(|setting| setting == FORWARD && other_bridges())?;
+    if cgroup::running()?.is_empty() {
+        of_host().restore(|_| false)?;
+        if !Path::new(RUN).join("host-settings.json").exists() {
+            let _ = std::fs::remove_dir_all(RUN);
         }
-        // A setting of another network namespace or kernel may be gone: then there is nothing to mend.
-        let _ = std::fs::write(path(&setting), value);
     }
-    match fs_err::remove_file(file(home)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
-        _ => Ok(()),
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_says_what_was_raised() {
+        let raised = |setting: &str, refused: Option<&str>| Raised {
+            setting: setting.into(),
+            from: 128,
+            to: 4096,
+            refused: refused.map(str::to_owned),
+        };
+        let all = [
+            raised("fs/inotify/max_user_instances", None),
+            raised(FORWARD, None),
+            raised("kernel/pid_max", Some("read-only")),
+        ];
+        assert_eq!(
+            notices(&all, 33),
+            [
+                Notice::Told("Raised for 33 nodes, until the last machine stops: fs.inotify.max_user_instances 128 -> 4096".into()),
+                Notice::Warning("33 nodes may need more than this host allows, and it could not be raised (read-only): kernel.pid_max 128 -> 4096".into()),
+            ]
+        );
+        assert!(notices(&[raised(FORWARD, None)], 1).is_empty());
     }
 }

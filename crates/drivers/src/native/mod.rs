@@ -13,10 +13,12 @@ mod host;
 mod launch;
 mod machine;
 mod mounts;
+mod needs;
 mod network;
 mod preflight;
 mod process;
 mod pty;
+mod settings;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -84,12 +86,15 @@ pub fn read_file(home: &Home, machine: &str, path: &str) -> Option<Vec<u8>> {
     std::fs::read(machine::Paths::new(home, machine).upper().join(path.trim_start_matches('/'))).ok()
 }
 
-/// Replaces a file (not under /var) of a machine that is stopped: what lies under a mounted overlay
-/// must not be changed.
+/// Replaces a file (not under /var) of a machine, by a rename: nobody reads half of it. In one that runs
+/// by way of its init's root, because what lies under a mounted overlay must not be changed.
 pub fn write_file(home: &Home, machine: &str, file: &model::node_spec::NodeFile) -> anyhow::Result<()> {
     let paths = machine::Paths::new(home, machine);
-    anyhow::ensure!(paths.running().is_none(), "machine {machine} is running");
-    let target = paths.upper().join(file.path.trim_start_matches('/'));
+    let root = match paths.running() {
+        Some(init) => std::path::PathBuf::from(format!("/proc/{}/root", init.pid)),
+        None => paths.upper(),
+    };
+    let target = root.join(file.path.trim_start_matches('/'));
     let new = target.with_extension("new");
     fs_err::write(&new, &file.data)?;
     fs_err::set_permissions(&new, std::os::unix::fs::PermissionsExt::from_mode(file.mode))?;

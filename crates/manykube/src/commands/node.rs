@@ -13,6 +13,7 @@ use super::{cluster as common, print};
 use crate::args::values::go_bool;
 use crate::core::{self, Started};
 use crate::ctx::Ctx;
+use crate::host;
 use crate::report::{Event, Style};
 use crate::state::lock::ProfileLock;
 use crate::state::profile;
@@ -233,6 +234,8 @@ async fn add(ctx: &Ctx, args: &AddArgs) -> Result<()> {
     require_healthy(ctx, &file.cluster).await?;
     let mut cluster = file.cluster.clone();
     cluster.nodes.extend(new.iter().cloned());
+    cluster.share_memory(file.cluster.nodes.len(), host::size().memory_mib);
+    core::room(ctx, &cluster, false).await?.into_iter().for_each(|w| ctx.warn(w));
     let machines: Vec<String> = new.iter().map(|n| cluster.machine(n)).collect();
 
     let roles = match (args.worker, args.control_plane) {

@@ -46,14 +46,18 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
     let strays = machines.keys().filter(|m| cluster.find_node(m).is_none()).map(|m| (m.clone(), None));
     let peers = machines::peers_file(home, cluster)?.data;
     let identity = Identity::load(home, &cluster.name).ok();
+    let in_api = match &api {
+        Some((_, client)) => api::observe_nodes(client, LOOK).await.unwrap_or_default(),
+        None => BTreeMap::new(),
+    };
+    let answers = api.is_some();
     let seen = join_all(wanted.chain(strays).map(|(machine, node)| {
         let state = machines.get(&machine).copied();
-        let client = api.as_ref().map(|(_, client)| *client);
-        let (peers, identity) = (&peers, identity.as_ref());
+        let (peers, identity, in_api) = (&peers, identity.as_ref(), in_api.get(&machine));
         async move {
             let place = Place { home, cluster, machine: &machine, node, identity };
-            let mut observed = observe_node(place, state, client).await;
-            observed.adopted |= client.is_none() && remembered;
+            let mut observed = observe_node(place, state, in_api).await;
+            observed.adopted |= !answers && remembered;
             observed.peers = drivers::native::read_file(home, &machine, PEERS_PATH).as_ref() == Some(peers);
             (machine, observed)
         }
@@ -82,19 +86,9 @@ struct Place<'a> {
     identity: Option<&'a Identity>,
 }
 
-async fn observe_node(
-    place: Place<'_>,
-    state: Option<Machine>,
-    client: Option<&kube::Client>,
-) -> ObservedNode {
+async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&NodeSeen>) -> ObservedNode {
     let Place { home, cluster, machine, node, identity } = place;
-    let agent = (state == Some(Machine::Running)).then(|| agent(home, machine)).flatten();
-    let in_api = async {
-        match client {
-            Some(client) => api::observe_node(client, machine, LOOK).await.ok().flatten(),
-            None => None,
-        }
-    };
+    let agent = if state == Some(Machine::Running) { agent(home, machine).await } else { None };
     let control_plane = node.filter(|n| n.control_plane);
     // Each API server for itself: behind the virtual address there is always one that answers.
     let own_api = async {
@@ -106,7 +100,7 @@ async fn observe_node(
             _ => None,
         }
     };
-    let (in_api, own_api) = tokio::join!(in_api, own_api);
+    let own_api = own_api.await;
     ObservedNode {
         machine: match state {
             None => MachineState::Absent,
@@ -130,7 +124,7 @@ async fn observe_node(
                     )
             }
         },
-        adopted: in_api.as_ref().is_some_and(|n| is_adopted(cluster, n)),
+        adopted: in_api.is_some_and(|n| is_adopted(cluster, n)),
         ready: in_api.is_some_and(|n| n.ready),
         peers: true,
         outside: control_plane.is_some() && outside_file(home, machine).exists(),
@@ -158,8 +152,10 @@ pub fn is_up(agent: &NodeState) -> bool {
         && agent.service("kubelet").is_some_and(|s| s.running)
 }
 
-pub fn agent(home: &Home, machine: &str) -> Option<NodeState> {
-    agent::client::state(&drivers::native::shared_dir(home, machine)).ok()
+/// Off this thread: an agent on a busy host may take a while to answer, and others wait too.
+pub async fn agent(home: &Home, machine: &str) -> Option<NodeState> {
+    let dir = drivers::native::shared_dir(home, machine);
+    tokio::task::spawn_blocking(move || agent::client::state(&dir).ok()).await.ok().flatten()
 }
 
 /// A client of the whole cluster; `None` while there is no certificate for one.
@@ -209,7 +205,7 @@ pub async fn status(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Resu
                 Some(Machine::Stopped) => return NodeStatusInput::down(Host::Stopped),
                 Some(Machine::Running) => {}
             }
-            let agent = agent(home, &machine);
+            let agent = agent(home, &machine).await;
             let apiserver = match identity {
                 Some(identity) if node.control_plane => apiserver(identity, cluster, node).await,
                 _ => Apiserver::Stopped,

@@ -4,6 +4,8 @@ mod etcd;
 mod images;
 mod look;
 mod machines;
+mod room;
+mod shared;
 mod steps;
 
 use std::net::Ipv4Addr;
@@ -21,6 +23,7 @@ use plan::{Leave, Member, Observed, Plan, Refusal, phase};
 
 use crate::ctx::Ctx;
 use crate::report::{self, Event, steps::start as step};
+use shared::Shared;
 use steps::Runner;
 
 /// Taking down is bounded by the nodes' own grace periods; this is for a host that is stuck.
@@ -161,7 +164,15 @@ pub async fn stop(ctx: &Ctx, cluster: &Cluster) -> Result<usize> {
 pub async fn delete(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>) -> Result<()> {
     let driver = driver(ctx);
     let machines = look::machines_of(profile, cluster, &driver).await?;
-    let runner = Runner { ctx, cluster, profile, driver: &driver, patience: TAKE_DOWN, departing: None };
+    let runner = Runner {
+        ctx,
+        cluster,
+        profile,
+        driver: &driver,
+        patience: TAKE_DOWN,
+        departing: None,
+        shared: Shared::default(),
+    };
     run(&runner, &plan::delete(machines.keys())).await
 }
 
@@ -258,6 +269,14 @@ pub fn image_can(ctx: &Ctx, version: &str) -> Result<()> {
 /// Can this host run machines of this driver?
 pub fn preflight(ctx: &Ctx) -> Result<(), Fault> {
     driver(ctx).preflight()
+}
+
+/// Has this host the memory for all nodes of the cluster? A sentence when it is getting tight.
+pub async fn room(ctx: &Ctx, cluster: &Cluster, force: bool) -> Result<Option<String>> {
+    match room::check(ctx, cluster).await? {
+        Err(_) if force => Ok(None),
+        other => Ok(other?),
+    }
 }
 
 /// Where clients on the host reach the API server.

@@ -1,11 +1,11 @@
 //! How each step of a plan is done.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
+use bootstrap::Identity;
 use bootstrap::addons::{AddonOptions, StorageImages};
 use bootstrap::api::{self, NodeLabels};
-use bootstrap::{Identity, pki};
 use drivers::{Driver, Io};
 use futures::future::LocalBoxFuture;
 use model::cluster::WaitFor;
@@ -16,8 +16,10 @@ use tokio::time::sleep;
 
 use super::etcd::Etcd;
 use super::machines::New;
+use super::shared::Shared;
 use super::{images, look, machines};
 use crate::ctx::Ctx;
+use crate::report::{Event, Style};
 
 /// A node that is asked to power off has this long before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
@@ -40,11 +42,20 @@ pub struct Runner<'a> {
     pub patience: Duration,
     /// A node that is not in `cluster` any more, but still there.
     pub departing: Option<&'a Node>,
+    pub shared: Shared,
 }
 
 impl<'a> Runner<'a> {
     pub fn new(ctx: &'a Ctx, cluster: &'a Cluster, driver: &'a dyn Driver, patience: Duration) -> Runner<'a> {
-        Runner { ctx, cluster: Some(cluster), profile: &cluster.name, driver, patience, departing: None }
+        Runner {
+            ctx,
+            cluster: Some(cluster),
+            profile: &cluster.name,
+            driver,
+            patience,
+            departing: None,
+            shared: Shared::default(),
+        }
     }
 
     /// A plan as the engine runs it.
@@ -64,8 +75,8 @@ impl<'a> Runner<'a> {
         Box::pin(async move {
             match &step {
                 Step::BuildImage => images::build(self.ctx, &self.cluster()?.kubernetes_version).await,
-                Step::Certificates => pki::ensure(self.home(), self.cluster()?, SystemTime::now()).map(drop),
-                Step::NetworkUp => self.driver.network_up(self.cluster()?).await,
+                Step::Certificates => self.shared.pki(self.home(), self.cluster()?).map(drop),
+                Step::NetworkUp => self.network_up().await,
                 Step::CreateMachine(m) => self.create(m).await,
                 Step::BootMachine(m) => self.boot(m).await,
                 Step::WaitApi(m) => self.wait_api(m).await,
@@ -122,25 +133,38 @@ impl<'a> Runner<'a> {
         api::client(&Identity::load(self.home(), &cluster.name)?, node.ip, cluster.api_port)
     }
 
+    fn nodes(&self) -> Result<&api::Nodes> {
+        self.shared.nodes(self.home(), self.cluster()?)
+    }
+
+    async fn network_up(&self) -> Result<()> {
+        for notice in self.driver.network_up(self.cluster()?).await? {
+            match notice {
+                drivers::Notice::Told(text) => self.ctx.emit(Event::info(Style::Option, text)),
+                drivers::Notice::Warning(text) => self.ctx.warn(text),
+            }
+        }
+        Ok(())
+    }
+
     async fn create(&self, machine: &str) -> Result<()> {
         let cluster = self.cluster()?;
-        let pki = pki::ensure(self.home(), cluster, SystemTime::now())?;
-        let new = New { pki: &pki, join: None };
+        let new = New { pki: self.shared.pki(self.home(), cluster)?, join: None };
         let spec = machines::spec(self.home(), cluster, self.node(machine)?, Some(new))?;
-        spec.image.check().map_err(images::damaged)?;
+        self.shared.check(&spec.image)?;
         self.driver.create(&spec).await
     }
 
     /// etcd gets its new member before the machine is made, because the machine's files name all members.
     async fn create_member(&self, machine: &str) -> Result<()> {
         let (cluster, node) = (self.cluster()?, self.node(machine)?);
-        let pki = pki::ensure(self.home(), cluster, SystemTime::now())?;
+        let pki = self.shared.pki(self.home(), cluster)?;
         let etcd = Etcd { home: self.home(), cluster, driver: self.driver, without: machine };
         etcd.forget(machine, node.ip).await?;
         let members = etcd.add_learner(machine, node.ip).await?;
-        let new = New { pki: &pki, join: Some(bootstrap::etcd::initial_cluster(&members, machine)) };
+        let new = New { pki, join: Some(bootstrap::etcd::initial_cluster(&members, machine)) };
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
-        spec.image.check().map_err(images::damaged)?;
+        self.shared.check(&spec.image)?;
         self.driver.create(&spec).await
     }
 
@@ -192,27 +216,14 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// By a rename, so that the agent never reads half of it.
     async fn tell_peers(&self, machine: &str) -> Result<()> {
         let file = machines::peers_file(self.home(), self.cluster()?)?;
-        let machines = self.driver.list().await?;
-        let found = machines.iter().find(|m| m.name == machine);
-        match found.with_context(|| format!("machine {machine} is gone"))?.state {
-            drivers::MachineState::Stopped => drivers::native::write_file(self.home(), machine, &file),
-            drivers::MachineState::Running => {
-                let path = &file.path;
-                let script = format!("umask 077; cat > {path}.new && mv -f {path}.new {path}");
-                let argv = ["/bin/sh".to_owned(), "-c".to_owned(), script];
-                let output = self.driver.run(machine, &argv, Io::Captured { stdin: file.data }).await?;
-                ensure!(output.code == 0, "write {path}: {}", String::from_utf8_lossy(&output.stderr).trim());
-                Ok(())
-            }
-        }
+        drivers::native::write_file(self.home(), machine, &file)
     }
 
     /// Boots, and returns when the node's kubelet runs. A node that gave up is booted again.
     async fn boot(&self, machine: &str) -> Result<()> {
-        match look::agent(self.home(), machine) {
+        match look::agent(self.home(), machine).await {
             // Somebody asked it to go down and was interrupted: let it, in order.
             Some(agent) if agent.stopping => self.driver.power_off(machine, GRACE).await?,
             Some(agent)
@@ -224,15 +235,16 @@ impl<'a> Runner<'a> {
         }
         let spec = machines::spec(self.home(), self.cluster()?, self.node(machine)?, None)?;
         self.driver.boot(&spec).await?;
+        let booting = self.shared.boots();
         while !self.agent_is_up(machine).await? {
-            sleep(Duration::from_millis(10)).await;
+            sleep(booting.pause()).await;
         }
         Ok(())
     }
 
     /// Fails when the node says that it will never be.
     async fn agent_is_up(&self, machine: &str) -> Result<bool> {
-        let Some(agent) = look::agent(self.home(), machine) else {
+        let Some(agent) = look::agent(self.home(), machine).await else {
             let running = self
                 .driver
                 .list()
@@ -282,7 +294,7 @@ impl<'a> Runner<'a> {
     async fn upload_config(&self) -> Result<()> {
         let cluster = self.cluster()?;
         let primary = cluster.machine(cluster.primary().context("the cluster has no control plane")?);
-        api::node_registered(&self.client()?, &primary, self.patience).await?;
+        api::node_registered(self.nodes()?, &primary, self.patience).await?;
         for argv in bootstrap::finish_commands(cluster) {
             self.in_node(&primary, &argv).await?;
         }
@@ -321,8 +333,8 @@ impl<'a> Runner<'a> {
     }
 
     async fn adopt(&self, machine: &str) -> Result<()> {
-        let (cluster, node, client) = (self.cluster()?, self.node(machine)?, self.client()?);
-        api::node_registered(&client, machine, self.patience).await?;
+        let (cluster, node, nodes) = (self.cluster()?, self.node(machine)?, self.nodes()?);
+        api::node_registered(nodes, machine, self.patience).await?;
         let primary = cluster.primary().is_some_and(|p| p.name == node.name);
         let labels = NodeLabels {
             profile: cluster.name.clone(),
@@ -332,14 +344,20 @@ impl<'a> Runner<'a> {
             primary,
             control_plane: node.control_plane,
         };
-        api::label_node(&client, machine, &labels, self.patience).await?;
-        Ok(api::set_pod_cidr(&client, machine, cluster.pod_cidr_of(node), self.patience).await?)
+        let pods = cluster.pod_cidr_of(node);
+        Ok(api::adopt_node(nodes.client(), machine, &labels, pods, self.patience).await?)
     }
 
     async fn wait_node(&self, machine: &str) -> Result<()> {
-        let uptime = look::agent(self.home(), machine).context("its agent does not answer")?.uptime;
+        // On a busy host an agent may be late with its answer.
+        let uptime = loop {
+            if let Some(agent) = look::agent(self.home(), machine).await {
+                break agent.uptime;
+            }
+            self.agent_is_up(machine).await?;
+        };
         let booted = jiff::Timestamp::now() - Duration::from_secs(uptime + 1);
-        Ok(api::node_ready(&self.client()?, machine, booted, self.patience).await?)
+        Ok(api::node_ready(self.nodes()?, machine, booted, self.patience).await?)
     }
 
     /// In the cluster, and beside it for when the cluster cannot be asked.

@@ -95,6 +95,7 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
     }
     let mut warnings = warnings;
     warnings.extend(desired::even(&cluster));
+    warnings.extend(core::room(ctx, &cluster, args.force).await?);
     Ok(Wanted { cluster, old, warnings })
 }
 
