@@ -204,8 +204,11 @@ impl<'a> Runner<'a> {
     /// connection goes to its API server, which is about to lose its etcd.
     async fn let_go(&self, machine: &str) {
         let began = Instant::now();
-        while began.elapsed() < LET_GO && look::agent(self.home(), machine).is_some_and(|a| a.vip.is_some()) {
-            sleep(LOOK_AGAIN).await;
+        while began.elapsed() < LET_GO {
+            match look::agent(self.home(), machine).await {
+                Some(agent) if agent.vip.is_some() => sleep(LOOK_AGAIN).await,
+                _ => return,
+            }
         }
     }
 
