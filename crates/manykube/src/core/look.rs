@@ -220,7 +220,8 @@ pub async fn status(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Resu
                     .as_ref()
                     .is_some_and(|a| a.service("kubelet").is_some_and(|s| s.running)),
                 apiserver,
-                var_used_percent: agent.map_or(0, |a| a.var_used_percent),
+                var_used_percent: agent.as_ref().map_or(0, |a| a.var_used_percent),
+                vip_term: agent.filter(|a| a.has_vip).map(|a| a.vip.map_or(0, |v| v.term)),
             }
         }
     });
