@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::cluster::{Network, Wait};
-use crate::{DriverKind, address, names};
+use crate::{Cni, DriverKind, VipBy, address, names};
 
 fn cluster(control_planes: u32, workers: u32) -> Cluster {
     let subnet = "192.168.49.0/24".parse().unwrap();
@@ -38,6 +38,8 @@ fn cluster(control_planes: u32, workers: u32) -> Cluster {
         keep_context: false,
         embed_certs: false,
         wait: Wait { components: vec![] },
+        cni: Cni::BuiltIn,
+        vip_by: VipBy::Agent,
     }
 }
 
@@ -47,9 +49,9 @@ fn up() -> NodeStatusInput {
         kubelet_running: true,
         apiserver: Apiserver::Running,
         var_used_percent: 10,
+        vip_term: None,
     }
 }
-        vip_term: None,
 
 fn statuses(cluster: &Cluster, seen: &[NodeStatusInput], kubeconfig: Kubeconfig) -> Vec<NodeStatus> {
     of_cluster(cluster, seen, kubeconfig)
