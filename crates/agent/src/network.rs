@@ -43,15 +43,13 @@ pub async fn up(node: &Rc<Node>, reaper: &Reaper, elected: bool) -> Result<()> {
     Ok(())
 }
 
-/// Pods have addresses that nobody outside the cluster knows: beyond it they borrow the node's.
+/// Pods have addresses that nobody outside the cluster knows: beyond it they borrow the node's. Where
+/// the pod network is not ours, that is for whoever makes it.
 ///
 /// The API's service works before kube-proxy does, so that pods which start with it (DNS, storage)
 /// need not fail first. kube-proxy's own rules come earlier in the same hooks and decide once they
 /// are there: a connection is only ever redirected once.
 async fn pod_rules(spec: &NodeNetwork, reaper: &Reaper) -> Result<()> {
-    if spec.pods.is_none() {
-        return Ok(());
-    }
     let argv = ["nft", "-f", "-"].map(str::to_owned);
     commands::feed(reaper, &argv, rules(spec).as_bytes()).await.context("set the pods' rules").map(drop)
 }
@@ -65,9 +63,11 @@ fn rules(spec: &NodeNetwork) -> String {
             .map(|hook| format!("  chain early_{hook} {{\n    type nat hook {hook} priority -90; policy accept;\n    {rule}\n  }}\n"))
             .concat()
     });
-    format!(
-        "table ip manykube {{}}\ndelete table ip manykube\ntable ip manykube {{\n  chain postrouting {{\n    \
-         type nat hook postrouting priority srcnat; policy accept;\n    \
-         oifname \"{LINK}\" ip saddr {pods} ip daddr != {pods} masquerade\n  }}\n{early}}}\n"
-    )
+    let borrow = spec.pods.map_or_else(String::new, |_| {
+        format!(
+            "  chain postrouting {{\n    type nat hook postrouting priority srcnat; policy accept;\n    \
+             oifname \"{LINK}\" ip saddr {pods} ip daddr != {pods} masquerade\n  }}\n"
+        )
+    });
+    format!("table ip manykube {{}}\ndelete table ip manykube\ntable ip manykube {{\n{borrow}{early}}}\n")
 }

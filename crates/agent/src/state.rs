@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use model::node_spec::{NodeSpec, NodeState, PodRoute, PrepareState, STATIC_POD_DIR, ServiceState, VipState};
@@ -60,6 +61,7 @@ impl Node {
             services: known.services.values().cloned().collect(),
             static_pods: static_pods(),
             var_used_percent: var_used_percent(),
+            has_vip: self.spec.network.api.is_some_and(|api| is_local(*api.ip())),
             vip: known.vip.clone(),
             routes: known.routes.clone(),
         }
@@ -73,9 +75,26 @@ fn var_used_percent() -> u8 {
     u8::try_from((used * 100).checked_div(total).unwrap_or(0)).unwrap_or(100)
 }
 
+/// Asked of the kernel: kube-vip may have put the address there, or a boot without election.
+fn is_local(address: Ipv4Addr) -> bool {
+    let Ok(addresses) = nix::ifaddrs::getifaddrs() else { return false };
+    addresses.filter_map(|a| a.address).any(|a| a.as_sockaddr_in().is_some_and(|a| a.ip() == address))
+}
+
 fn static_pods() -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(STATIC_POD_DIR) else { return Vec::new() };
     let mut names: Vec<String> = entries.flatten().filter_map(|e| e.file_name().into_string().ok()).collect();
     names.sort();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_knows_the_addresses() {
+        assert!(is_local(Ipv4Addr::LOCALHOST));
+        assert!(!is_local(Ipv4Addr::new(192, 0, 2, 254)));
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::cluster::{Network, Wait};
-use model::{Cluster, DriverKind, Node, address, names};
+use model::{Cluster, Cni, DriverKind, Node, VipBy, address, names};
 
 use crate::{Options, ProxyMode};
 
@@ -41,6 +41,8 @@ pub fn cluster(control_planes: u32, workers: u32) -> Cluster {
         keep_context: false,
         embed_certs: false,
         wait: Wait { components: vec![] },
+        cni: Cni::BuiltIn,
+        vip_by: VipBy::Agent,
     }
 }
 

@@ -8,12 +8,15 @@ pub mod addons;
 pub mod api;
 pub mod containerd;
 pub mod etcd;
+mod kube_vip;
 pub mod kubeadm;
 mod kubeconfig;
+pub mod manifest;
 mod node;
 mod options;
 pub mod paths;
 pub mod pki;
+pub mod registry;
 pub mod yaml;
 
 pub use kubeadm::{

@@ -7,7 +7,7 @@ use model::{Cluster, Node};
 use crate::kubeadm;
 use crate::pki::leaf::{self, of_machine};
 use crate::pki::{Pair, Pki};
-use crate::{Options, containerd, kubeconfig, paths};
+use crate::{Options, containerd, kube_vip, kubeconfig, paths};
 
 const SECRET: u32 = 0o600;
 const PUBLIC: u32 = 0o644;
@@ -19,6 +19,7 @@ pub fn node_files(cluster: &Cluster, node: &Node, pki: &Pki, options: &Options) 
     files.extend(kubeconfig::files(cluster, node, pki)?);
     files.extend(kubeadm::files(cluster, node, options)?);
     files.push(containerd::file(&options.pause_image));
+    files.extend(kube_vip::file(cluster, node, options.join.is_some())?);
     Ok(files)
 }
 

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
-use crate::{address, names, resources};
+use crate::{Cni, VipBy, address, names, resources};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cluster {
@@ -35,6 +35,8 @@ pub struct Cluster {
     pub keep_context: bool,
     pub embed_certs: bool,
     pub wait: Wait,
+    pub cni: Cni,
+    pub vip_by: VipBy,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

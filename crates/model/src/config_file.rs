@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::cluster::{Cluster, DriverKind, Network, Node, Wait, WaitFor};
+use crate::{Cni, VipBy};
 
 /// Of what lies under `Manykube`. Raised when an older manykube would misread a file.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -86,6 +87,8 @@ struct KubernetesConfig {
     dns_domain: String,
     #[serde(rename = "ServiceCIDR")]
     service_cidr: Ipv4Net,
+    #[serde(default, rename = "CNI")]
+    cni: String,
 }
 
 #[derive(Deserialize)]
@@ -109,6 +112,15 @@ struct Extra {
     pod_cidr: Ipv4Net,
     #[serde(default)]
     nodes: BTreeMap<String, ExtraNode>,
+    #[serde(default)]
+    kube_vip: Option<KubeVip>,
+}
+
+/// There when kube-vip holds the virtual address.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct KubeVip {
+    image: String,
 }
 
 #[derive(Deserialize)]
@@ -163,6 +175,7 @@ fn cluster(file: File) -> Result<Cluster, ConfigError> {
             subnet: Ipv4Net::new_assert(first.ip, 24).trunc(),
             pod_cidr: Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 16),
             nodes: BTreeMap::new(),
+            kube_vip: None,
         },
     };
     let nodes = file.nodes.into_iter().map(|n| {
@@ -179,6 +192,8 @@ fn cluster(file: File) -> Result<Cluster, ConfigError> {
     });
     let verify = file.verify_components.unwrap_or_default();
     let kube = file.kubernetes_config;
+    let cni = Cni::parse(&kube.cni)
+        .map_err(|other| ConfigError::Content(format!("its CNI {:?} is not one of manykube's", other.0)))?;
     Ok(Cluster {
         name: file.name,
         driver,
@@ -207,6 +222,8 @@ fn cluster(file: File) -> Result<Cluster, ConfigError> {
                 .filter(|w| verify.get(w.as_str()).copied().unwrap_or(false))
                 .collect(),
         },
+        cni,
+        vip_by: extra.kube_vip.map_or(VipBy::Agent, |k| VipBy::KubeVip { image: k.image }),
     })
 }
 
@@ -260,6 +277,10 @@ fn known(c: &Cluster) -> Map<String, Value> {
         .into_iter()
         .map(|w| (w.as_str().into(), c.wait.components.contains(&w).into()))
         .collect();
+    let kube_vip = match &c.vip_by {
+        VipBy::Agent => Value::Null,
+        VipBy::KubeVip { image } => json!({ "Image": image }),
+    };
     match json!({
         "Name": c.name,
         "Driver": c.driver.to_string(),
@@ -281,6 +302,7 @@ fn known(c: &Cluster) -> Map<String, Value> {
             "APIServerIPs": list(&c.api_ips),
             "DNSDomain": c.network.dns_domain,
             "ServiceCIDR": c.network.service_cidr,
+            "CNI": c.cni.as_str(),
         },
         "Addons": c.addons,
         "Manykube": {
@@ -288,6 +310,7 @@ fn known(c: &Cluster) -> Map<String, Value> {
             "Subnet": c.network.subnet,
             "PodCIDR": c.network.pod_cidr,
             "Nodes": sizes,
+            "KubeVip": kube_vip,
         },
     }) {
         Value::Object(doc) => doc,

@@ -39,6 +39,8 @@ pub fn sample() -> Cluster {
         keep_context: false,
         embed_certs: false,
         wait: Wait { components: vec![WaitFor::Apiserver, WaitFor::SystemPods] },
+        cni: Cni::BuiltIn,
+        vip_by: VipBy::Agent,
     }
 }
 
@@ -51,6 +53,7 @@ fn the_keys_are_minikubes() {
     assert_eq!(doc["ScheduledStop"], Value::Null);
     assert_eq!(doc["KubernetesConfig"]["APIServerNames"], Value::Null);
     assert_eq!(doc["KubernetesConfig"]["APIServerHAVIP"], "");
+    assert_eq!(doc["KubernetesConfig"]["CNI"], "");
     assert_eq!(doc["VerifyComponents"]["system_pods"], true);
     assert_eq!(doc["VerifyComponents"]["kubelet"], false);
     assert_eq!(
@@ -69,7 +72,7 @@ fn the_keys_are_minikubes() {
 fn what_we_do_not_know_is_kept() {
     let mut doc = render(&sample(), None);
     doc.insert("FromTheFuture".into(), json!({ "a": [1, 2] }));
-    doc["KubernetesConfig"]["CNI"] = "calico".into();
+    doc["KubernetesConfig"]["RegistryAliases"] = "a.example".into();
     doc["Nodes"][0]["Zone"] = "b".into();
     doc["Manykube"]["Note"] = "kept".into();
     doc.insert("MountString".into(), "/a:/b".into());
@@ -78,7 +81,7 @@ fn what_we_do_not_know_is_kept() {
     cluster.memory_mib = 4096;
     let again = render(&cluster, Some(&file.raw));
     assert_eq!(again["FromTheFuture"]["a"][1], 2);
-    assert_eq!(again["KubernetesConfig"]["CNI"], "calico");
+    assert_eq!(again["KubernetesConfig"]["RegistryAliases"], "a.example");
     assert_eq!(again["Nodes"][0]["Zone"], "b");
     assert_eq!(again["Manykube"]["Note"], "kept");
     assert_eq!(again["MountString"], "/a:/b");
@@ -104,6 +107,8 @@ fn errors_say_where() {
     assert_eq!(parse(&newer), Err(ConfigError::Newer { found: 2 }));
     let docker = good.replace("\"native\"", "\"virtualbox\"");
     assert_eq!(parse(&docker), Err(ConfigError::Driver("virtualbox".into())));
+    let calico = good.replace("\"CNI\": \"\"", "\"CNI\": \"calico\"");
+    assert!(matches!(parse(&calico), Err(ConfigError::Content(_))));
     assert!(matches!(parse(""), Err(ConfigError::Syntax { line: 1, .. })));
     assert!(matches!(parse("[]"), Err(ConfigError::Syntax { .. })));
 }
@@ -132,9 +137,14 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
             c.wait.components = waits.into_iter().collect();
             (c.addons, c.api_port, c.cert_expiration_hours) = (addons, port, hours);
             (c.keep_context, c.embed_certs) = (keep, embed);
+            if embed {
+                c.cni = Cni::None;
+                c.vip_by = VipBy::KubeVip { image: "registry.example/kube-vip:v1".into() };
+            }
             if keep {
                 c.api_names = vec!["api.example".into()];
                 c.api_ips = vec![Ipv4Addr::new(10, 1, 2, 3)];
+                c.cni = Cni::Manifest("/tmp/cni.yaml".into());
             }
             c
         },

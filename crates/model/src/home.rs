@@ -40,6 +40,11 @@ impl Home {
         self.profiles().join(profile)
     }
 
+    /// The objects of a pod network that is not ours, as they were when the cluster was made.
+    pub fn profile_cni(&self, profile: &str) -> PathBuf {
+        self.profile(profile).join("cni.yaml")
+    }
+
     /// The desired state of a profile, in minikube's schema.
     pub fn profile_config(&self, profile: &str) -> PathBuf {
         self.profile(profile).join("config.json")

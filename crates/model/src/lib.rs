@@ -3,6 +3,7 @@
 
 pub mod address;
 pub mod cluster;
+pub mod cni;
 pub mod config_file;
 pub mod home;
 pub mod names;
@@ -10,7 +11,10 @@ pub mod node_spec;
 pub mod reason;
 pub mod resources;
 pub mod status;
+pub mod vip;
 
 pub use cluster::{Cluster, DriverKind, Node};
+pub use cni::Cni;
 pub use home::Home;
 pub use reason::{Fault, Reason};
+pub use vip::VipBy;

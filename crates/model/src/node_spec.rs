@@ -148,6 +148,9 @@ pub struct NodeState {
     pub static_pods: Vec<String>,
     /// Per cent of /var in use.
     pub var_used_percent: u8,
+    /// The virtual address is on this node's link, whoever put it there.
+    #[serde(default)]
+    pub has_vip: bool,
     /// Of control planes that take part in an election.
     #[serde(default)]
     pub vip: Option<VipState>,

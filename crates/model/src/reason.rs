@@ -61,6 +61,7 @@ reasons! {
     NodeStop = "HOST_NODE_STOP", 30;
     StopTimeout = "GUEST_STOP_TIMEOUT", 82;
     ImageUnusable = "GUEST_NODE_IMAGE", 80;
+    InetRepo = "INET_REPO", 40;
     VersionUnavailable = "INET_VERSION_UNAVAILABLE", 49;
     InstallFailed = "K8S_INSTALL_FAILED", 100;
     OldUnsupported = "K8S_OLD_UNSUPPORTED", 106;

@@ -1,5 +1,7 @@
 //! Status words of nodes and clusters, their codes, the exit bitmask and the JSON shapes.
 
+use std::net::Ipv4Addr;
+
 use serde::Serialize;
 
 use crate::{Cluster, Node};
@@ -13,12 +15,20 @@ pub struct NodeStatusInput {
     pub apiserver: Apiserver,
     /// Per cent of the node's /var in use.
     pub var_used_percent: u8,
+    /// Set when the virtual address is on this node: the number of the election that it won.
+    pub vip_term: Option<u64>,
 }
 
 impl NodeStatusInput {
     /// A node whose machine does not run.
     pub fn down(host: Host) -> NodeStatusInput {
-        NodeStatusInput { host, kubelet_running: false, apiserver: Apiserver::Stopped, var_used_percent: 0 }
+        NodeStatusInput {
+            host,
+            kubelet_running: false,
+            apiserver: Apiserver::Stopped,
+            var_used_percent: 0,
+            vip_term: None,
+        }
     }
 }
 
@@ -69,10 +79,36 @@ pub struct NodeStatus {
     pub kubeconfig: String,
     #[serde(rename = "Worker")]
     pub worker: bool,
+    // minikube has none of the following: they come last.
+    #[serde(rename = "IP")]
+    pub ip: Ipv4Addr,
+    #[serde(rename = "Primary")]
+    pub primary: bool,
+    /// The cluster's, the same on all nodes: a template that prints one node can name the holder.
+    #[serde(rename = "VirtualIP")]
+    pub vip: Ipv4Addr,
+    /// The machine that has it; empty when none does.
+    #[serde(rename = "VirtualIPHolder")]
+    pub holder: String,
+}
+
+/// All nodes of a cluster; `seen` in the order of `Cluster::nodes`.
+pub fn of_cluster(cluster: &Cluster, seen: &[NodeStatusInput], kubeconfig: Kubeconfig) -> Vec<NodeStatus> {
+    let pairs = || cluster.nodes.iter().zip(seen);
+    // Where the network is cut two may have it; the older one of them does not know better yet.
+    let holder = pairs().filter_map(|(n, s)| Some((s.vip_term?, n))).max_by_key(|(term, _)| *term);
+    let holder = holder.map(|(_, n)| cluster.machine(n)).unwrap_or_default();
+    pairs().map(|(node, seen)| NodeStatus::of(cluster, node, seen, kubeconfig, &holder)).collect()
 }
 
 impl NodeStatus {
-    pub fn of(cluster: &Cluster, node: &Node, seen: &NodeStatusInput, kubeconfig: Kubeconfig) -> NodeStatus {
+    fn of(
+        cluster: &Cluster,
+        node: &Node,
+        seen: &NodeStatusInput,
+        kubeconfig: Kubeconfig,
+        holder: &str,
+    ) -> NodeStatus {
         let word = |s: &str| s.to_owned();
         let mut status = NodeStatus {
             name: cluster.machine(node),
@@ -81,6 +117,10 @@ impl NodeStatus {
             apiserver: word(seen.host.as_str()),
             kubeconfig: word(seen.host.as_str()),
             worker: !node.control_plane,
+            ip: node.ip,
+            primary: cluster.primary().is_some_and(|p| p.name == node.name),
+            vip: cluster.vip(),
+            holder: word(holder),
         };
         // A host that does not run gives its word to all that would run on it.
         if seen.host != Host::Running {
@@ -108,18 +148,23 @@ impl NodeStatus {
             && self.kubeconfig == "Configured"
     }
 
-    /// The block of `status` in text form; ends with a blank line.
+    /// The block of `status` in text form; ends with a blank line. minikube's lines come first, as
+    /// they are there: scripts count them.
     pub fn text(&self) -> String {
-        if self.worker {
-            return format!(
-                "{}\ntype: Worker\nhost: {}\nkubelet: {}\n\n",
-                self.name, self.host, self.kubelet
-            );
+        let kind = if self.worker { "Worker" } else { "Control Plane" };
+        let mut text =
+            format!("{}\ntype: {kind}\nhost: {}\nkubelet: {}\n", self.name, self.host, self.kubelet);
+        if !self.worker {
+            text += &format!("apiserver: {}\nkubeconfig: {}\n", self.apiserver, self.kubeconfig);
         }
-        format!(
-            "{}\ntype: Control Plane\nhost: {}\nkubelet: {}\napiserver: {}\nkubeconfig: {}\n\n",
-            self.name, self.host, self.kubelet, self.apiserver, self.kubeconfig
-        )
+        text += &format!("ip: {}\n", self.ip);
+        if self.primary {
+            text += "primary: true\n";
+        }
+        if self.holder == self.name {
+            text += &format!("virtual-ip: {}\n", self.vip);
+        }
+        text + "\n"
     }
 
     /// The fields a `--format` template can name.
@@ -131,6 +176,10 @@ impl NodeStatus {
             "APIServer" => self.apiserver.clone(),
             "Kubeconfig" => self.kubeconfig.clone(),
             "Worker" => self.worker.to_string(),
+            "IP" => self.ip.to_string(),
+            "Primary" => self.primary.to_string(),
+            "VirtualIP" => self.vip.to_string(),
+            "VirtualIPHolder" => self.holder.clone(),
             "TimeToStop" | "DockerEnv" | "PodManEnv" => String::new(),
             _ => return None,
         })
@@ -358,9 +407,15 @@ pub fn cluster_json(
         }
         parts.insert("kubelet".into(), part("kubelet", &n.kubelet));
         entry["Components"] = Value::Object(parts);
+        entry["IP"] = n.ip.to_string().into();
+        entry["Primary"] = n.primary.into();
         entry
     });
     doc.insert("Nodes".into(), list.collect());
+    if let Some(first) = nodes.first() {
+        doc.insert("VirtualIP".into(), first.vip.to_string().into());
+        doc.insert("VirtualIPHolder".into(), first.holder.clone().into());
+    }
     Value::Object(doc)
 }
 

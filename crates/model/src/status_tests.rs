@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::cluster::{Network, Wait};
-use crate::{DriverKind, address, names};
+use crate::{Cni, DriverKind, VipBy, address, names};
 
 fn cluster(control_planes: u32, workers: u32) -> Cluster {
     let subnet = "192.168.49.0/24".parse().unwrap();
@@ -38,6 +38,8 @@ fn cluster(control_planes: u32, workers: u32) -> Cluster {
         keep_context: false,
         embed_certs: false,
         wait: Wait { components: vec![] },
+        cni: Cni::BuiltIn,
+        vip_by: VipBy::Agent,
     }
 }
 
@@ -47,11 +49,12 @@ fn up() -> NodeStatusInput {
         kubelet_running: true,
         apiserver: Apiserver::Running,
         var_used_percent: 10,
+        vip_term: None,
     }
 }
 
 fn statuses(cluster: &Cluster, seen: &[NodeStatusInput], kubeconfig: Kubeconfig) -> Vec<NodeStatus> {
-    cluster.nodes.iter().zip(seen).map(|(n, s)| NodeStatus::of(cluster, n, s, kubeconfig)).collect()
+    of_cluster(cluster, seen, kubeconfig)
 }
 
 fn done() -> History {
@@ -62,15 +65,22 @@ fn done() -> History {
 #[test]
 fn one_running_node() {
     let c = cluster(1, 0);
-    let s = statuses(&c, &[up()], Kubeconfig::Configured);
+    let s = statuses(&c, &[NodeStatusInput { vip_term: Some(0), ..up() }], Kubeconfig::Configured);
     assert_eq!(exit_code(&s), 0);
     assert_eq!(
         nodes_json(&s),
-        r#"{"Name":"demo","Host":"Running","Kubelet":"Running","APIServer":"Running","Kubeconfig":"Configured","Worker":false}"#
+        concat!(
+            r#"{"Name":"demo","Host":"Running","Kubelet":"Running","APIServer":"Running","#,
+            r#""Kubeconfig":"Configured","Worker":false,"#,
+            r#""IP":"192.168.49.2","Primary":true,"VirtualIP":"192.168.49.254","VirtualIPHolder":"demo"}"#
+        )
     );
     assert_eq!(
         s[0].text(),
-        "demo\ntype: Control Plane\nhost: Running\nkubelet: Running\napiserver: Running\nkubeconfig: Configured\n\n"
+        concat!(
+            "demo\ntype: Control Plane\nhost: Running\nkubelet: Running\napiserver: Running\n",
+            "kubeconfig: Configured\nip: 192.168.49.2\nprimary: true\nvirtual-ip: 192.168.49.254\n\n"
+        )
     );
     assert_eq!(cluster_word(&s, false, Some(&done())).name, "OK");
     assert_eq!(cluster_word(&s, false, None).name, "Running");
@@ -101,7 +111,25 @@ fn a_stopped_host_gives_its_word_to_all() {
         ["Running", "Irrelevant", "Irrelevant"]
     );
     assert!(nodes_json(&s).starts_with("[{"));
-    assert_eq!(s[1].text(), "demo-m02\ntype: Worker\nhost: Running\nkubelet: Running\n\n");
+    assert_eq!(s[1].text(), "demo-m02\ntype: Worker\nhost: Running\nkubelet: Running\nip: 192.168.49.3\n\n");
+}
+
+#[test]
+fn one_node_holds_the_virtual_address() {
+    let c = cluster(3, 0);
+    let has = |term| NodeStatusInput { vip_term: term, ..up() };
+    let holder = |terms: [Option<u64>; 3]| {
+        let s = statuses(&c, &terms.map(has), Kubeconfig::Configured);
+        assert!(s.iter().all(|n| n.holder == s[0].holder));
+        let marked: String =
+            s.iter().filter(|n| n.text().contains("virtual-ip: ")).map(|n| &*n.name).collect();
+        assert_eq!(marked, s[0].holder);
+        assert_eq!(s[0].field("VirtualIPHolder").unwrap(), marked);
+        marked
+    };
+    assert_eq!(holder([None, Some(4), None]), "demo-m02");
+    assert_eq!(holder([Some(4), None, Some(5)]), "demo-m03", "the last election counts");
+    assert_eq!(holder([None, None, None]), "");
 }
 
 #[test]
@@ -148,9 +176,10 @@ fn the_cluster_document() {
             r#""Components":{"kubeconfig":{"Name":"kubeconfig","StatusCode":200,"StatusName":"OK"}},"Nodes":["#,
             r#"{"Name":"demo","StatusCode":200,"StatusName":"OK","Components":{"#,
             r#""apiserver":{"Name":"apiserver","StatusCode":200,"StatusName":"OK"},"#,
-            r#""kubelet":{"Name":"kubelet","StatusCode":200,"StatusName":"OK"}}},"#,
+            r#""kubelet":{"Name":"kubelet","StatusCode":200,"StatusName":"OK"}},"IP":"192.168.49.2","Primary":true},"#,
             r#"{"Name":"demo-m02","StatusCode":200,"StatusName":"OK","Components":{"#,
-            r#""kubelet":{"Name":"kubelet","StatusCode":200,"StatusName":"OK"}}}]}"#
+            r#""kubelet":{"Name":"kubelet","StatusCode":200,"StatusName":"OK"}},"IP":"192.168.49.3","Primary":false}],"#,
+            r#""VirtualIP":"192.168.49.254","VirtualIPHolder":""}"#
         )
     );
 }

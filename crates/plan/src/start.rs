@@ -1,6 +1,6 @@
 //! From whatever is there to the cluster that is wanted.
 
-use model::Cluster;
+use model::{Cluster, Cni};
 
 use crate::observed::{Api, Image, MachineState, Observed, ObservedNode};
 use crate::step::{Plan, Step, phase};
@@ -81,12 +81,16 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
     }
     if !configured && only.is_none() {
         configure.extend([Step::UploadConfig, Step::Addons]);
+        if matches!(desired.cni, Cni::Manifest(_)) {
+            configure.push(Step::PodNetwork);
+        }
     }
     configure.extend(each(Step::ReleaseControllers, &|n| n.control_plane && !n.node.controllers));
     configure.extend(each(Step::AdoptNode, &|n| !n.node.adopted));
 
     let waits = only.is_some() || !desired.wait.components.is_empty();
-    if waits {
+    // Without a pod network no node is ever Ready.
+    if waits && desired.cni != Cni::None {
         configure.extend(each(Step::WaitNode, &|n| {
             !n.node.ready || n.node.machine != MachineState::Running || !n.node.up
         }));
@@ -160,6 +164,35 @@ mod tests {
         cluster.wait.components.clear();
         let plan = start(&cluster, &World::empty().observe());
         assert!(!plan.steps().any(|s| matches!(s, Step::WaitNode(_) | Step::WaitSystem)));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_pod_network_that_is_not_there() {
+        let mut cluster = cluster(2);
+        cluster.cni = Cni::None;
+        let mut world = World::empty();
+        let plan = start(&cluster, &world.observe());
+        assert!(!plan.steps().any(|s| matches!(s, Step::WaitNode(_) | Step::PodNetwork)));
+        assert!(plan.steps().any(|s| *s == Step::WaitSystem));
+        world.run(&plan, usize::MAX);
+        assert!(start(&cluster, &world.observe()).is_empty());
+        let mut grown = planes(1, 3);
+        grown.cni = Cni::None;
+        let plan = add(&grown, &world.observe(), &["minikube-m03".into()]);
+        assert!(!plan.steps().any(|s| matches!(s, Step::WaitNode(_))));
+    }
+
+    #[test]
+    fn a_pod_network_of_the_users_is_applied_once_and_waited_for() {
+        let mut cluster = cluster(1);
+        cluster.cni = Cni::Manifest("/tmp/cni.yaml".into());
+        let mut world = World::empty();
+        let plan = start(&cluster, &world.observe());
+        assert!(plan.steps().any(|s| *s == Step::PodNetwork));
+        assert!(plan.steps().any(|s| matches!(s, Step::WaitNode(_))));
+        world.run(&plan, usize::MAX);
+        world.power_loss();
+        assert!(!start(&cluster, &world.observe()).steps().any(|s| *s == Step::PodNetwork));
     }
 
     #[test]

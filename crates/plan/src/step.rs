@@ -45,6 +45,8 @@ pub enum Step {
     UploadConfig,
     /// kube-proxy, DNS, storage.
     Addons,
+    /// The objects of a pod network that is not ours.
+    PodNetwork,
     /// All of the above is done: the next start need not look at each of it.
     MarkConfigured,
     /// Controller manager and scheduler, held back while the API server starts.
@@ -106,6 +108,7 @@ impl Step {
             Step::WaitApi(_) => "wait for the API server",
             Step::UploadConfig => "record kubeadm's configuration",
             Step::Addons => "apply kube-proxy, DNS and storage",
+            Step::PodNetwork => "apply the manifest of the pod network",
             Step::MarkConfigured => "mark the cluster as set up",
             Step::ReleaseControllers(_) => "start the controllers",
             Step::ClearLeases => "clear leases of the last run",

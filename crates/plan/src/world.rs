@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::cluster::{Network, Wait, WaitFor};
-use model::{Cluster, DriverKind, Node, address, names};
+use model::{Cluster, Cni, DriverKind, Node, VipBy, address, names};
 
 use crate::leave::Member;
 use crate::observed::{Api, Image, MachineState, Observed, ObservedNode};
@@ -59,6 +59,8 @@ pub fn planes(control_planes: usize, count: usize) -> Cluster {
         keep_context: false,
         embed_certs: false,
         wait: Wait { components: vec![WaitFor::SystemPods] },
+        cni: Cni::BuiltIn,
+        vip_by: VipBy::Agent,
     }
 }
 
@@ -203,6 +205,7 @@ impl World {
                 assert!(self.api_up());
                 self.applied.insert(step.title());
             }
+            Step::PodNetwork => assert!(self.api_up()),
             Step::MarkConfigured => {
                 assert_eq!(self.applied.len(), 2);
                 self.seen.configured = true;

@@ -12,7 +12,7 @@ use super::condition::{Unmet, until};
 use super::error::why;
 
 /// Who owns the fields.
-const MANAGER: &str = "manykube";
+pub(super) const MANAGER: &str = "manykube";
 
 /// Namespaces first, then everything else in parallel. What a young API server refuses (a
 /// namespace or a role that it is still making) is tried again until the deadline.
@@ -48,6 +48,6 @@ fn api(client: &Client, object: &DynamicObject) -> Result<Api<DynamicObject>, St
     })
 }
 
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or("?")
 }

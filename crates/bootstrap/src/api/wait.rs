@@ -63,22 +63,24 @@ pub async fn node_ready(
     .await
 }
 
-/// Static pods of `control_planes` (machine names), kube-proxy on every node, CoreDNS available.
+/// Static pods of `control_planes` (machine names), kube-proxy on every node, CoreDNS available (with
+/// `dns`: it needs a pod network).
 pub async fn system_pods_ready(
     client: &Client,
     control_planes: &[String],
+    dns: bool,
     deadline: Duration,
 ) -> Result<(), Unmet> {
-    until("system pods ready", deadline, || system_pods_now(client, control_planes)).await
+    until("system pods ready", deadline, || system_pods_now(client, control_planes, dns)).await
 }
 
 /// One look at the same; the error says what is not ready.
-pub async fn system_pods_now(client: &Client, control_planes: &[String]) -> Result<(), String> {
+pub async fn system_pods_now(client: &Client, control_planes: &[String], dns: bool) -> Result<(), String> {
     let pods: Api<Pod> = Api::namespaced(client.clone(), KUBE_SYSTEM);
     let proxies: Api<DaemonSet> = Api::namespaced(client.clone(), KUBE_SYSTEM);
     let deployments: Api<Deployment> = Api::namespaced(client.clone(), KUBE_SYSTEM);
     let of_control_plane = ListParams::default().labels("tier=control-plane");
-    let (pods, proxy, dns) = try_join3(
+    let (pods, proxy, coredns) = try_join3(
         call("list static pods", LOOK, pods.list(&of_control_plane)),
         call("look at kube-proxy", LOOK, proxies.get(KUBE_PROXY)),
         call("look at CoreDNS", LOOK, deployments.get(COREDNS)),
@@ -87,7 +89,7 @@ pub async fn system_pods_now(client: &Client, control_planes: &[String]) -> Resu
     .map_err(text)?;
     static_pods_wait(&pods.items, control_planes)?;
     daemon_set_waits(&proxy)?;
-    deployment_waits(&dns)
+    if dns { deployment_waits(&coredns) } else { Ok(()) }
 }
 
 /// Pods are refused in a namespace whose service account does not exist yet.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use model::status::{Host, NodeStatus, NodeStatusInput};
+use model::status::{self, Host, NodeStatus, NodeStatusInput};
 use model::{Cluster, Fault, Node, Reason};
 
 use crate::ctx::Ctx;
@@ -56,7 +56,7 @@ pub async fn statuses(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatus>> {
     // A kubeconfig that cannot be read does not point to us.
     let doc = kubeconfig::read(&kubeconfig_path()).unwrap_or_default();
     let state = document::state(&doc, &cluster.name, &core::server(cluster));
-    Ok(cluster.nodes.iter().zip(&seen).map(|(n, s)| NodeStatus::of(cluster, n, s, state)).collect())
+    Ok(status::of_cluster(cluster, &seen, state))
 }
 
 pub fn kubeconfig_path() -> PathBuf {

@@ -26,7 +26,8 @@ pub struct Args {
     /// text or json
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Output,
-    /// A Go template: {{.Name}} {{.Host}} {{.Kubelet}} {{.APIServer}} {{.Kubeconfig}} {{.Worker}}
+    /// A Go template: {{.Name}} {{.Host}} {{.Kubelet}} {{.APIServer}} {{.Kubeconfig}} {{.Worker}} {{.IP}}
+    /// {{.Primary}} {{.VirtualIP}} {{.VirtualIPHolder}}
     #[arg(short, long, value_name = "TEMPLATE")]
     pub format: Option<String>,
     /// The shape of the JSON: nodes or cluster
@@ -87,7 +88,7 @@ fn render(ctx: &Ctx, cluster: &Cluster, args: &Args, nodes: &[NodeStatus]) -> Re
             list.iter().map(|n| template::render(format, &|field| n.field(field))).collect();
         return texts.map_err(|e| {
             Fault::new(Reason::Usage, format!("--format: {e}"))
-                .advice("Fields: .Name .Host .Kubelet .APIServer .Kubeconfig .Worker")
+                .advice("Fields: .Name .Host .Kubelet .APIServer .Kubeconfig .Worker .IP .Primary .VirtualIP .VirtualIPHolder")
                 .into()
         });
     }

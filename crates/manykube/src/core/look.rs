@@ -11,7 +11,7 @@ use futures::future::join_all;
 use image::Store;
 use model::node_spec::{NodeState, PEERS_PATH, PrepareState};
 use model::status::{Apiserver, Host, NodeStatusInput};
-use model::{Cluster, Home, Node, names};
+use model::{Cluster, Cni, Home, Node, names};
 use plan::{Api, Image, MachineState, Observed, ObservedNode};
 
 use super::machines;
@@ -169,7 +169,7 @@ async fn is_configured(client: &kube::Client) -> bool {
 }
 
 async fn is_system_ready(client: &kube::Client, cluster: &Cluster) -> bool {
-    api::system_pods_now(client, &control_planes(cluster)).await.is_ok()
+    api::system_pods_now(client, &control_planes(cluster), cluster.cni != Cni::None).await.is_ok()
 }
 
 pub fn control_planes(cluster: &Cluster) -> Vec<String> {
@@ -216,7 +216,8 @@ pub async fn status(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Resu
                     .as_ref()
                     .is_some_and(|a| a.service("kubelet").is_some_and(|s| s.running)),
                 apiserver,
-                var_used_percent: agent.map_or(0, |a| a.var_used_percent),
+                var_used_percent: agent.as_ref().map_or(0, |a| a.var_used_percent),
+                vip_term: agent.filter(|a| a.has_vip).map(|a| a.vip.map_or(0, |v| v.term)),
             }
         }
     });

@@ -7,7 +7,7 @@ use bootstrap::{Options, Pki, ProxyMode};
 use drivers::MachineSpec;
 use image::{NodeImage, Store};
 use model::node_spec::{Election, HostEntry, NodeFile, NodeNetwork, NodeSpec, PEERS_PATH, Peers, SPEC_PATH};
-use model::{Cluster, Home, Node, names};
+use model::{Cluster, Cni, Home, Node, VipBy, names};
 
 /// The image of a node, with its files looked at: a damaged one must not become a node.
 pub fn image_of(home: &Home, version: &str) -> Result<NodeImage> {
@@ -77,7 +77,8 @@ fn peers(cluster: &Cluster, elects: bool) -> Peers {
     Peers {
         control_planes: cluster.control_planes().map(|n| n.ip).collect(),
         nodes: cluster.nodes.iter().map(|n| n.ip).collect(),
-        election: (elects || cluster.is_ha()).then(|| Election::new(cluster.vip(), cluster.api_port)),
+        election: (cluster.vip_by == VipBy::Agent && (elects || cluster.is_ha()))
+            .then(|| Election::new(cluster.vip(), cluster.api_port)),
     }
 }
 
@@ -92,8 +93,9 @@ fn node_spec(cluster: &Cluster, node: &Node, options: &Options) -> NodeSpec {
         network: NodeNetwork {
             address: ipnet::Ipv4Net::new_assert(node.ip, subnet.prefix_len()),
             gateway: cluster.gateway(),
-            vip: (node.control_plane && !cluster.is_ha()).then(|| cluster.vip()),
-            pods: Some(cluster.pod_cidr_of(node)),
+            vip: (node.control_plane && !cluster.is_ha() && cluster.vip_by == VipBy::Agent)
+                .then(|| cluster.vip()),
+            pods: (cluster.cni == Cni::BuiltIn).then(|| cluster.pod_cidr_of(node)),
             cluster_pods: cluster.network.pod_cidr,
             services: cluster.network.service_cidr,
             api: Some(SocketAddrV4::new(cluster.vip(), cluster.api_port)),

@@ -266,6 +266,12 @@ pub fn image_can(ctx: &Ctx, version: &str) -> Result<()> {
     images::usable(ctx, version)
 }
 
+/// The container images in the node image of a version; none while it is not built.
+pub fn images_of(ctx: &Ctx, version: &str) -> Result<Vec<String>> {
+    let found = image::Store::new(ctx.home.cache()).find(version)?;
+    Ok(found.map(|image| image.manifest.images).unwrap_or_default())
+}
+
 /// Can this host run machines of this driver?
 pub fn preflight(ctx: &Ctx) -> Result<(), Fault> {
     driver(ctx).preflight()

@@ -10,7 +10,7 @@ use drivers::{Driver, Io};
 use futures::future::LocalBoxFuture;
 use model::cluster::WaitFor;
 use model::node_spec::PrepareState;
-use model::{Cluster, Home, Node};
+use model::{Cluster, Cni, Home, Node, VipBy};
 use plan::Step;
 use tokio::time::sleep;
 
@@ -82,6 +82,7 @@ impl<'a> Runner<'a> {
                 Step::WaitApi(m) => self.wait_api(m).await,
                 Step::UploadConfig => self.upload_config().await,
                 Step::Addons => self.addons().await,
+                Step::PodNetwork => self.pod_network().await,
                 Step::MarkConfigured => self.mark_configured().await,
                 Step::ReleaseControllers(m) => self.release_controllers(m).await,
                 Step::ClearLeases => self.clear_leases().await,
@@ -298,6 +299,12 @@ impl<'a> Runner<'a> {
         let cluster = self.cluster()?;
         let primary = cluster.machine(cluster.primary().context("the cluster has no control plane")?);
         api::node_registered(self.nodes()?, &primary, self.patience).await?;
+        if matches!(cluster.vip_by, VipBy::KubeVip { .. }) {
+            // kubeadm speaks to the virtual address, which kube-vip takes some time after the API is up.
+            let identity = Identity::load(self.home(), &cluster.name)?;
+            let shared = api::client(&identity, cluster.vip(), cluster.api_port)?;
+            api::serving(&shared, self.patience).await?;
+        }
         for argv in bootstrap::finish_commands(cluster) {
             self.in_node(&primary, &argv).await?;
         }
@@ -320,6 +327,13 @@ impl<'a> Runner<'a> {
         // One that asks, instead of each object for itself.
         api::serving(&self.client()?, self.patience).await?;
         Ok(api::apply(&self.client()?, &objects, self.patience).await?)
+    }
+
+    /// From the copy that was made with the profile: the file itself may be gone by now.
+    async fn pod_network(&self) -> Result<()> {
+        let text = fs_err::read_to_string(self.home().profile_cni(self.profile))?;
+        let objects = bootstrap::manifest::objects(&text)?;
+        Ok(api::apply_foreign(&self.client()?, &objects, self.patience).await?)
     }
 
     /// They were held back so that the API server has the machine to itself while it starts.
@@ -383,8 +397,11 @@ impl<'a> Runner<'a> {
         });
         futures::future::try_join_all(each).await?;
         if asked(&[WaitFor::SystemPods, WaitFor::AppsRunning]) {
-            api::system_pods_ready(&client, &look::control_planes(cluster), self.patience).await?;
-            self.dns_answers().await?;
+            let dns = cluster.cni != Cni::None;
+            api::system_pods_ready(&client, &look::control_planes(cluster), dns, self.patience).await?;
+            if dns {
+                self.dns_answers().await?;
+            }
         }
         if asked(&[WaitFor::DefaultSa]) {
             api::default_service_account(&client, self.patience).await?;

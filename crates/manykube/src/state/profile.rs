@@ -57,6 +57,13 @@ pub fn save(home: &Home, cluster: &Cluster, previous: Option<&Map<String, Value>
     atomic::write(&path, text.as_bytes(), 0o600).map_err(failed)
 }
 
+/// Beside the desired state, which only names the file: that may be gone when a start is resumed.
+pub fn save_cni(home: &Home, profile: &str, text: &str) -> Result<(), Fault> {
+    let path = home.profile_cni(profile);
+    atomic::write(&path, text.as_bytes(), 0o600)
+        .map_err(|e| Fault::new(Reason::SaveProfile, format!("Unable to save {}: {e}", path.display())))
+}
+
 /// A profile's name, and what is in its file.
 pub type Listed = (String, Result<ConfigFile, Fault>);
 

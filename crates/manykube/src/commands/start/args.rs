@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::vip;
 use crate::args::inert::Inert;
 use crate::args::values::go_duration;
 use crate::report::Output;
@@ -57,9 +58,15 @@ pub struct Args {
     /// The container runtime (containerd)
     #[arg(short, long, value_name = "NAME")]
     pub container_runtime: Option<String>,
-    /// The pod network (auto)
-    #[arg(long, value_name = "NAME")]
+    /// The pod network: auto or bridge (ours), none, or a manifest file of another one
+    #[arg(long, visible_alias = "cni-plugin", value_name = "NAME|FILE")]
     pub cni: Option<String>,
+    /// Who holds the control planes' virtual address: agent (ours) or kube-vip
+    #[arg(long, value_enum, value_name = "NAME", hide_possible_values = true)]
+    pub vip: Option<vip::Holder>,
+    /// The image of --vip=kube-vip, unless the node image has one: REGISTRY/NAME:TAG
+    #[arg(long, value_name = "IMAGE")]
+    pub vip_image: Option<String>,
     /// Put certificates into the kubeconfig instead of paths to them
     #[arg(long)]
     pub embed_certs: bool,

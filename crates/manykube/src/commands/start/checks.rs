@@ -2,8 +2,8 @@
 
 use model::{Cluster, DriverKind, Fault, Home, Reason, names};
 
-use super::Args;
 use super::values::usage;
+use super::{Args, cni, vip};
 use crate::args::inert::Effect;
 use crate::ctx::Ctx;
 use crate::host;
@@ -22,10 +22,8 @@ pub fn flags(args: &Args) -> Result<(), Fault> {
     if let Some(flag) = refused.first() {
         return Err(Fault::new(Reason::Unimplemented, format!("{flag} is not supported yet")));
     }
-    if args.cni.as_deref() == Some("false") {
-        return Err(usage("The \"containerd\" container runtime requires CNI"));
-    }
-    Ok(())
+    cni::asked(args)?;
+    vip::check(args)
 }
 
 /// Flags that have no effect, as one warning.
@@ -33,9 +31,6 @@ pub fn ignored(args: &Args) -> Option<String> {
     let mut names = args.inert.named(Effect::Warn);
     if !matches!(args.container_runtime.as_deref(), None | Some("" | "auto" | "containerd")) {
         names.push("--container-runtime (nodes use containerd)".to_owned());
-    }
-    if !matches!(args.cni.as_deref(), None | Some("" | "auto" | "true" | "bridge")) {
-        names.push("--cni".to_owned());
     }
     (!names.is_empty()).then(|| format!("These options have no effect yet: {}", names.join(", ")))
 }

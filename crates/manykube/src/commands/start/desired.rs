@@ -6,10 +6,10 @@ use std::net::Ipv4Addr;
 use ipnet::Ipv4Net;
 use model::cluster::{Network, Node, Wait, WaitFor};
 use model::resources::{self, Amount, HostSize};
-use model::{Cluster, DriverKind, Fault, Reason, address, names};
+use model::{Cluster, Cni, DriverKind, Fault, Reason, VipBy, address, names};
 
-use super::Args;
-use super::values;
+use super::vip::Holder;
+use super::{Args, cni, values};
 
 /// The pods' range, as in minikube.
 const POD_CIDR: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 16);
@@ -28,6 +28,8 @@ pub struct Facts<'a> {
     pub host: HostSize,
     /// Networks of the host, where no subnet may lie.
     pub taken: &'a [Ipv4Net],
+    pub cni: Cni,
+    pub vip_by: VipBy,
 }
 
 /// A cluster that is not there yet.
@@ -68,6 +70,8 @@ pub fn fresh(args: &Args, facts: &Facts<'_>) -> Result<Cluster, Fault> {
         keep_context: false,
         embed_certs: false,
         wait: Wait { components: vec![WaitFor::Apiserver, WaitFor::SystemPods] },
+        cni: facts.cni.clone(),
+        vip_by: facts.vip_by.clone(),
     };
     changeable(&mut cluster, args)?;
     Ok(cluster)
@@ -182,6 +186,12 @@ pub fn existing(old: &Cluster, args: &Args, host: HostSize) -> Result<(Cluster, 
     }
     if let Some(text) = &args.dns_domain {
         keep("the DNS domain", values::domain("dns-domain", text)? != old.network.dns_domain);
+    }
+    if let Some(asked) = cni::asked(args)? {
+        keep("the pod network (CNI)", asked != old.cni);
+    }
+    if let Some(asked) = args.vip {
+        keep("who holds the virtual address", (asked == Holder::Agent) != (old.vip_by == VipBy::Agent));
     }
     let mut new = old.clone();
     changeable(&mut new, args)?;

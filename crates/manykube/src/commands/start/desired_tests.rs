@@ -5,7 +5,7 @@ use crate::args::{Cli, Commands};
 
 const HOST: HostSize = HostSize { cpus: 8, memory_mib: 16000 };
 
-fn args(line: &str) -> Args {
+pub fn args(line: &str) -> Args {
     let words = ["manykube", "start"].into_iter().chain(line.split_whitespace());
     match Cli::try_parse_from(words).unwrap().command {
         Some(Commands::Start(args)) => *args,
@@ -14,8 +14,15 @@ fn args(line: &str) -> Args {
 }
 
 fn with(line: &str, taken: &[Ipv4Net]) -> Result<Cluster, Fault> {
-    let facts =
-        Facts { profile: "demo", driver: DriverKind::Native, version: "v1.37.1".into(), host: HOST, taken };
+    let facts = Facts {
+        profile: "demo",
+        driver: DriverKind::Native,
+        version: "v1.37.1".into(),
+        host: HOST,
+        taken,
+        cni: Cni::BuiltIn,
+        vip_by: VipBy::Agent,
+    };
     fresh(&args(line), &facts)
 }
 
@@ -85,12 +92,17 @@ fn an_existing_cluster_keeps_its_shape() {
     let old = sample("demo");
     let (same, warnings) = existing(&old, &args(""), HOST).unwrap();
     assert_eq!((&same, warnings.len()), (&old, 0));
-    let (same, warnings) =
-        existing(&old, &args("--memory=4000 --cpus=2 --nodes=1 --subnet=192.168.49.0"), HOST).unwrap();
+    let (same, warnings) = existing(
+        &old,
+        &args("--memory=4000 --cpus=2 --nodes=1 --subnet=192.168.49.0 --cni=bridge --vip=agent"),
+        HOST,
+    )
+    .unwrap();
     assert_eq!((&same, warnings.len()), (&old, 0));
-    let line = "--memory=8g --cpus=4 --nodes=3 --ha --subnet=10.0.0.0 --apiserver-port=6443 --disk-size=30g";
+    let line = "--memory=8g --cpus=4 --nodes=3 --ha --subnet=10.0.0.0 --apiserver-port=6443 --disk-size=30g \
+                --cni=none --vip=kube-vip";
     let (same, warnings) = existing(&old, &args(line), HOST).unwrap();
-    assert_eq!((&same, warnings.len()), (&old, 7));
+    assert_eq!((&same, warnings.len()), (&old, 9));
     let (new, warnings) = existing(&old, &args("--wait=all --namespace=dev --embed-certs"), HOST).unwrap();
     assert_eq!(warnings.len(), 0);
     assert!(new.embed_certs && new.namespace == "dev" && new.wait.components.len() == 7);

@@ -1,6 +1,6 @@
 //! What `start` says besides the progress of its plan.
 
-use model::Cluster;
+use model::{Cluster, Cni};
 
 use crate::ctx::Ctx;
 use crate::host;
@@ -52,6 +52,14 @@ pub fn already_running(ctx: &Ctx, cluster: &Cluster) {
 
 pub fn dry_run(ctx: &Ctx) {
     ctx.emit(Event::info(Style::Ready, "dry-run validation complete!"));
+}
+
+/// Who asked for no pod network gets what was asked for; said, because nodes look broken without one.
+pub fn pod_network(ctx: &Ctx, cluster: &Cluster) {
+    if cluster.cni == Cni::None {
+        let message = "No pod network was installed (--cni=none), so Ready nodes and DNS were not waited for";
+        ctx.emit(Event::info(Style::Option, message));
+    }
 }
 
 pub fn done(ctx: &Ctx, cluster: &Cluster) {

@@ -2,14 +2,16 @@
 
 mod args;
 mod checks;
+mod cni;
 pub mod desired;
 mod messages;
 mod values;
 mod versions;
+mod vip;
 
 use anyhow::Result;
 use model::config_file::ConfigFile;
-use model::{Cluster, DriverKind, Fault, names};
+use model::{Cluster, DriverKind, Fault, VipBy, names};
 
 pub use args::Args;
 use desired::Facts;
@@ -26,6 +28,8 @@ struct Wanted {
     cluster: Cluster,
     /// The file that was there.
     old: Option<ConfigFile>,
+    /// The text of a new cluster's pod network, when it is the user's.
+    manifest: Option<String>,
     warnings: Vec<String>,
 }
 
@@ -49,6 +53,9 @@ async fn start(ctx: &Ctx, args: &Args) -> Result<()> {
     let choosing = choosing(ctx)?;
     // Again: while this command waited, another one may have changed the profile.
     let wanted = self::wanted(ctx, args).await?;
+    if let Some(text) = &wanted.manifest {
+        profile::save_cni(&ctx.home, &ctx.profile, text)?;
+    }
     profile::save(&ctx.home, &wanted.cluster, wanted.old.as_ref().map(|f| &f.raw))?;
     drop(choosing);
     let result = make(ctx, args, &wanted).await;
@@ -75,6 +82,7 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
     let driver = checks::driver(ctx, args, before)?;
     let version = version(args, before)?;
     let host = host::size();
+    let mut manifest = None;
     let (cluster, warnings) = match before {
         Some(before) => {
             versions::check_change(&ctx.profile, &before.kubernetes_version, &version)?;
@@ -82,11 +90,16 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
         }
         None => {
             checks::name_is_free(&ctx.home, &ctx.profile)?;
-            let facts = Facts { profile: &ctx.profile, driver, version, host, taken: &[] };
+            let cni = cni::asked(args)?.unwrap_or_default();
+            manifest = cni::read(&cni)?;
+            let vip_by = VipBy::Agent;
+            let facts = Facts { profile: &ctx.profile, driver, version, host, taken: &[], cni, vip_by };
             // Flags first: what is wrong with them is the same on every host.
             desired::fresh(args, &facts)?;
             let taken = core::network_in_use(ctx).await?;
-            (desired::fresh(args, &Facts { taken: &taken, ..facts })?, Vec::new())
+            let images = core::images_of(ctx, &facts.version)?;
+            let vip_by = vip::choose(args, &images).await?;
+            (desired::fresh(args, &Facts { taken: &taken, vip_by, ..facts })?, Vec::new())
         }
     };
     host_can(ctx, args, driver)?;
@@ -96,7 +109,7 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
     let mut warnings = warnings;
     warnings.extend(desired::even(&cluster));
     warnings.extend(core::room(ctx, &cluster, args.force).await?);
-    Ok(Wanted { cluster, old, warnings })
+    Ok(Wanted { cluster, old, manifest, warnings })
 }
 
 fn version(args: &Args, old: Option<&Cluster>) -> Result<String, Fault> {
@@ -130,6 +143,7 @@ async fn make(ctx: &Ctx, args: &Args, wanted: &Wanted) -> Result<()> {
         messages::already_running(ctx, cluster);
     }
     common::write_kubeconfig(ctx, cluster, !cluster.keep_context)?;
+    messages::pod_network(ctx, cluster);
     messages::done(ctx, cluster);
     Ok(())
 }
