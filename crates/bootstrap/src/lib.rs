@@ -20,8 +20,7 @@ pub mod registry;
 pub mod yaml;
 
 pub use kubeadm::{
-    addon_manifest_command, finish_commands, held_apiserver_file, node_spec_parts, release_apiserver_command,
-    release_command,
+    addon_manifest_command, finish_commands, node_spec_parts, release_apiserver_command, release_command,
 };
 pub use node::node_files;
 pub use options::{Options, ProxyMode};

@@ -27,5 +27,6 @@ pub use mark::{is_marked, mark};
 pub use nodes::Nodes;
 pub use observe::{AddonsSeen, Health, NodeSeen, addons_present, health, observe_nodes};
 pub use wait::{
-    default_service_account, node_ready, node_registered, ready, serving, system_pods_now, system_pods_ready,
+    default_service_account, dns_available, node_ready, node_registered, ready, serving, system_pods_now,
+    system_pods_ready,
 };

@@ -92,6 +92,17 @@ pub async fn system_pods_now(client: &Client, control_planes: &[String], dns: bo
     if dns { deployment_waits(&coredns) } else { Ok(()) }
 }
 
+/// One CoreDNS pod at least is ready.
+pub async fn dns_available(client: &Client, deadline: Duration) -> Result<(), Unmet> {
+    until("DNS available", deadline, || async {
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), KUBE_SYSTEM);
+        let dns = call("look at CoreDNS", LOOK, deployments.get_opt(COREDNS)).await.map_err(text)?;
+        let ready = dns.and_then(|d| d.status).and_then(|s| s.available_replicas).unwrap_or(0);
+        if ready > 0 { Ok(()) } else { Err("no CoreDNS pod is ready".to_owned()) }
+    })
+    .await
+}
+
 /// Pods are refused in a namespace whose service account does not exist yet.
 pub async fn default_service_account(client: &Client, deadline: Duration) -> Result<(), Unmet> {
     until("default service account", deadline, || async {

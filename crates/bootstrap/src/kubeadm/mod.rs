@@ -13,8 +13,7 @@ use model::node_spec::NodeFile;
 use model::{Cluster, Node};
 
 pub use phases::{
-    addon_manifest_command, finish_commands, held_apiserver_file, node_spec_parts, release_apiserver_command,
-    release_command,
+    addon_manifest_command, finish_commands, node_spec_parts, release_apiserver_command, release_command,
 };
 
 use crate::{Options, paths, yaml};

@@ -34,13 +34,11 @@ const LATE: [&str; 2] = ["kube-controller-manager.yaml", "kube-scheduler.yaml"];
 const APISERVER: &str = "kube-apiserver.yaml";
 
 /// What a node runs before its kubelet, and its kubelet.
-/// One that joins starts its API server once etcd has taken it in: a learner answers none. Of those
-/// that begin together all but the primary wait until it is ready: three that make the same roles at
-/// once, against each other, take twice as long as one, and nothing can go on before (on two cores
-/// the first is ready after 5 s instead of 9, and the last no later).
-pub fn node_spec_parts(cluster: &Cluster, node: &Node, joins: bool) -> (Vec<Prepare>, Kubelet) {
-    let primary = cluster.primary().is_some_and(|p| p.name == node.name);
-    let prepare = if node.control_plane { vec![prepare_control_plane(joins || !primary)] } else { vec![] };
+/// One that joins starts its API server once etcd has taken it in: a learner answers none. Those that
+/// begin together all start theirs at once: with the others held back until the first is ready, that one
+/// is sooner, but the last node is Ready twice as late.
+pub fn node_spec_parts(_cluster: &Cluster, node: &Node, joins: bool) -> (Vec<Prepare>, Kubelet) {
+    let prepare = if node.control_plane { vec![prepare_control_plane(joins)] } else { vec![] };
     let kubelet = Kubelet {
         argv: vec![
             "kubelet".into(),
@@ -54,10 +52,10 @@ pub fn node_spec_parts(cluster: &Cluster, node: &Node, joins: bool) -> (Vec<Prep
 }
 
 /// The marker comes last: interrupted anywhere, all of it runs again and does the same.
-fn prepare_control_plane(holds_apiserver: bool) -> Prepare {
+fn prepare_control_plane(joins: bool) -> Prepare {
     let init = init_only(&PREPARE).join(" ");
     let mut late = LATE.join(" ");
-    if holds_apiserver {
+    if joins {
         late = format!("{late} {APISERVER}");
     }
     let script =
@@ -65,12 +63,7 @@ fn prepare_control_plane(holds_apiserver: bool) -> Prepare {
     Prepare { name: "kubeadm".into(), argv: shell(&script), creates: Some(PREPARED.into()) }
 }
 
-/// Exists in a node while its API server is held back.
-pub fn held_apiserver_file() -> String {
-    format!("{HELD}/{APISERVER}")
-}
-
-/// Run in a control plane whose API server was held back. May be run again.
+/// Run in a control plane that joins when its etcd votes. May be run again.
 pub fn release_apiserver_command() -> Vec<String> {
     shell(&format!("[ ! -e {HELD}/{APISERVER} ] || mv -f {HELD}/{APISERVER} {MANIFESTS}/"))
 }

@@ -272,17 +272,7 @@ impl<'a> Runner<'a> {
 
     /// The API server of this very node answers the administrator. What needs roles may take longer.
     async fn wait_api(&self, machine: &str) -> Result<()> {
-        let node = self.node(machine)?;
-        let answers = async {
-            let held = bootstrap::held_apiserver_file();
-            if drivers::native::read_file(self.home(), machine, &held).is_some() {
-                let primary = self.cluster()?.primary().context("the cluster has no control plane")?;
-                api::ready(&self.client_of(primary)?, self.patience).await?;
-                self.in_node(machine, &bootstrap::release_apiserver_command()).await?;
-            }
-            api::serving(&self.client_of(node)?, self.patience).await?;
-            anyhow::Ok(())
-        };
+        let client = self.client_of(self.node(machine)?)?;
         let watch = async {
             loop {
                 self.agent_is_up(machine).await?;
@@ -290,7 +280,7 @@ impl<'a> Runner<'a> {
             }
         };
         tokio::select! {
-            answered = answers => answered,
+            served = api::serving(&client, self.patience) => served.map(drop).map_err(Into::into),
             failed = watch => failed,
         }
     }
@@ -340,7 +330,24 @@ impl<'a> Runner<'a> {
     async fn release_controllers(&self, machine: &str) -> Result<()> {
         // The one of this node: that is whom they speak to.
         api::ready(&self.client_of(self.node(machine)?)?, self.patience).await?;
+        self.stand_back(machine).await?;
         self.in_node(machine, &bootstrap::release_command()).await.map(drop)
+    }
+
+    /// A cluster needs one of each controller to come up; those of the other control planes only stand
+    /// by, and start when DNS is there: until then the machine has better things to do.
+    async fn stand_back(&self, machine: &str) -> Result<()> {
+        let cluster = self.cluster()?;
+        let primary = cluster.primary().is_some_and(|p| cluster.machine(p) == machine);
+        let first = !look::configured_file(self.home(), self.profile).exists();
+        if primary
+            || !first
+            || cluster.cni == Cni::None
+            || !self.asked(&[WaitFor::SystemPods, WaitFor::AppsRunning])
+        {
+            return Ok(());
+        }
+        Ok(api::dns_available(&self.client()?, self.patience).await?)
     }
 
     async fn clear_leases(&self) -> Result<()> {
@@ -385,7 +392,6 @@ impl<'a> Runner<'a> {
 
     async fn wait_system(&self) -> Result<()> {
         let (cluster, client) = (self.cluster()?, self.client()?);
-        let asked = |what: &[WaitFor]| what.iter().any(|w| cluster.wait.components.contains(w));
         // Each that runs: the virtual address answers as soon as one does.
         let identity = Identity::load(self.home(), &cluster.name)?;
         let machines = look::machines_of(self.profile, self.cluster, self.driver).await?;
@@ -396,17 +402,22 @@ impl<'a> Runner<'a> {
             async move { anyhow::Ok(api::ready(&client?, self.patience).await?) }
         });
         futures::future::try_join_all(each).await?;
-        if asked(&[WaitFor::SystemPods, WaitFor::AppsRunning]) {
+        if self.asked(&[WaitFor::SystemPods, WaitFor::AppsRunning]) {
             let dns = cluster.cni != Cni::None;
             api::system_pods_ready(&client, &look::control_planes(cluster), dns, self.patience).await?;
             if dns {
                 self.dns_answers().await?;
             }
         }
-        if asked(&[WaitFor::DefaultSa]) {
+        if self.asked(&[WaitFor::DefaultSa]) {
             api::default_service_account(&client, self.patience).await?;
         }
         Ok(())
+    }
+
+    /// Does the user want to wait for one of these?
+    fn asked(&self, what: &[WaitFor]) -> bool {
+        self.cluster.is_some_and(|c| what.iter().any(|w| c.wait.components.contains(w)))
     }
 
     /// Asked through the service address, as a pod would: this is DNS and kube-proxy at work, not what
