@@ -10,7 +10,8 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::error::{ApiError, call};
+use super::error::ApiError;
+use super::insist::insist;
 
 /// Twice as long as a holder takes to renew its lease.
 const ALIVE_SECS: i64 = 4;
@@ -78,7 +79,8 @@ async fn patch_node(
     let nodes: Api<Node> = Api::all(client.clone());
     let params = PatchParams::default();
     let patch = Patch::Merge(patch);
-    call(format!("{verb} node {node}"), deadline, nodes.patch_metadata(node, &params, &patch)).await.map(drop)
+    let tried = format!("{verb} node {node}");
+    insist(tried, deadline, || nodes.patch_metadata(node, &params, &patch)).await.map(drop)
 }
 
 /// After a cold restart the leases still name holders that died: the new ones would wait 15 s.
@@ -86,18 +88,18 @@ async fn patch_node(
 pub async fn delete_stale_leases(client: &Client, deadline: Duration) -> Result<(), ApiError> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
     for name in LEASES {
-        let lease = call(format!("look at lease {name}"), deadline, leases.get_opt(name)).await?;
+        let lease = insist(format!("look at lease {name}"), deadline, || leases.get_opt(name)).await?;
         let renewed = lease.and_then(|l| l.spec).and_then(|s| s.renew_time);
         if renewed.is_none_or(|t| jiff::Timestamp::now().duration_since(t.0).as_secs() < ALIVE_SECS) {
             continue;
         }
-        let gone = async {
+        let gone = || async {
             match leases.delete(name, &DeleteParams::default()).await {
                 Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
                 other => other.map(drop),
             }
         };
-        call(format!("delete lease {name}"), deadline, gone).await?;
+        insist(format!("delete lease {name}"), deadline, gone).await?;
     }
     Ok(())
 }

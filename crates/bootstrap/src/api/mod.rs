@@ -6,6 +6,7 @@ mod apply;
 mod client;
 mod condition;
 mod error;
+mod insist;
 mod leave;
 mod mark;
 mod observe;
