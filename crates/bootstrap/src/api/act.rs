@@ -10,7 +10,8 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::error::{ApiError, insist};
+use super::error::ApiError;
+use super::insist::insist;
 
 /// Twice as long as a holder takes to renew its lease.
 const ALIVE_SECS: i64 = 4;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
 /// Short against everything that is waited for; a look costs the API server about a millisecond.
-pub(super) const EVERY: Duration = Duration::from_millis(100);
+const EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{condition} not met within {} s: {last}", waited.as_secs())]

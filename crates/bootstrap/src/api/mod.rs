@@ -7,6 +7,7 @@ mod client;
 mod condition;
 mod error;
 mod foreign;
+mod insist;
 mod leave;
 mod mark;
 mod nodes;
