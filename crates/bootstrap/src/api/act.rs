@@ -12,10 +12,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::condition::until;
-use super::error::{ApiError, call, why};
+use super::error::{ApiError, Patience, call, why};
 
-/// One request of several: its answer is a matter of milliseconds, or the connection is dead.
-const ONE_TRY: Duration = Duration::from_secs(5);
 /// Twice as long as a holder takes to renew its lease.
 const ALIVE_SECS: i64 = 4;
 pub(super) const LEASES: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
@@ -69,8 +67,11 @@ pub async fn adopt_node(
         "spec": { "podCIDR": pods, "podCIDRs": [pods] },
     }));
     let condition = format!("node {node} labelled");
+    let patience = Patience::default();
     let answer = until(condition, deadline, || async {
-        match timeout(ONE_TRY, nodes.patch_metadata(node, &params, &patch)).await {
+        let limit = patience.get();
+        patience.learn(false);
+        match timeout(limit, nodes.patch_metadata(node, &params, &patch)).await {
             Ok(Ok(_)) => Ok(Ok(())),
             Ok(Err(kube::Error::Api(status))) if is_final(status.code) => {
                 let why = why(&kube::Error::Api(status));
