@@ -28,13 +28,18 @@ pub enum Failure {
     Cancelled { phase: String },
 }
 
+/// A cluster may have a hundred nodes; a few say enough.
+const NAMED: usize = 5;
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Step { step, node: Some(node), .. } => write!(f, "{step} on {node}"),
             Failure::Step { step, node: None, .. } => write!(f, "{step}"),
             Failure::TimedOut { phase, unfinished } => {
-                write!(f, "time is up in phase {phase:?}, still waiting for: {}", unfinished.join(", "))
+                let (named, more) = unfinished.split_at(unfinished.len().min(NAMED));
+                write!(f, "time is up in phase {phase:?}, still waiting for: {}", named.join(", "))?;
+                if more.is_empty() { Ok(()) } else { write!(f, ", and {} more", more.len()) }
             }
             Failure::Cancelled { phase } => write!(f, "interrupted in phase {phase:?}"),
         }
@@ -187,6 +192,16 @@ mod tests {
         assert_eq!(failure.to_string(), "breaks");
         assert_eq!(std::error::Error::source(&failure).unwrap().to_string(), "no disk");
         assert!(!*reached.borrow());
+    }
+
+    #[test]
+    fn a_few_of_many_are_named() {
+        let failure = |n: usize| Failure::TimedOut {
+            phase: "boot".into(),
+            unfinished: (1..=n).map(|i| format!("m{i}")).collect(),
+        };
+        assert!(failure(5).to_string().ends_with("waiting for: m1, m2, m3, m4, m5"));
+        assert!(failure(33).to_string().ends_with("m5, and 28 more"));
     }
 
     #[tokio::test]

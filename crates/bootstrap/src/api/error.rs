@@ -1,5 +1,6 @@
 //! One line about a call that failed: what we tried, and what came back.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +37,31 @@ pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// How long one try of several may take. A server that is slow because the host is busy would never
+/// answer if each try were given up early and made again: that is only more for it to do. So the next
+/// one gets twice the time, up to what a connection may be silent.
+pub struct Patience(AtomicU64);
+
+const FIRST_TRY: u64 = 5;
+const LONGEST_TRY: u64 = 30;
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience(AtomicU64::new(FIRST_TRY))
+    }
+}
+
+impl Patience {
+    pub fn get(&self) -> Duration {
+        Duration::from_secs(self.0.load(Ordering::Relaxed))
+    }
+
+    pub fn learn(&self, answered: bool) {
+        let next = if answered { FIRST_TRY } else { (2 * self.get().as_secs()).min(LONGEST_TRY) };
+        self.0.store(next, Ordering::Relaxed);
+    }
+}
+
 /// Runs one call under a deadline.
 pub async fn call<T>(
     tried: impl Into<String>,
@@ -58,6 +84,21 @@ mod tests {
     fn errors_are_one_line() {
         let error = ApiError::new("label node demo", "a\n  b\tc");
         assert_eq!(error.to_string(), "label node demo: a b c");
+    }
+
+    #[test]
+    fn who_gets_no_answer_waits_longer_the_next_time() {
+        let patience = Patience::default();
+        let tries: Vec<u64> = (0..5)
+            .map(|_| {
+                let now = patience.get().as_secs();
+                patience.learn(false);
+                now
+            })
+            .collect();
+        assert_eq!(tries, [5, 10, 20, 30, 30]);
+        patience.learn(true);
+        assert_eq!(patience.get().as_secs(), 5);
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,26 +9,25 @@ use kube::Client;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::error::ApiError;
+use super::error::{ApiError, Patience};
 use super::observe::{NodeSeen, observe_nodes};
 
 /// Who asks within this time gets the same answer. Less than the pause between two looks of one who
 /// waits, so that each of those is a new one.
 const FRESH: Duration = Duration::from_millis(80);
-/// One look. The API server opens its port seconds before it serves, so a connection may wait.
-const LOOK: Duration = Duration::from_secs(5);
 
 pub type Seen = Arc<BTreeMap<String, NodeSeen>>;
 
 pub struct Nodes {
     client: Client,
+    patience: Patience,
     /// Held while somebody asks: the others wait for that answer.
     last: Mutex<Option<(Instant, Result<Seen, ApiError>)>>,
 }
 
 impl Nodes {
     pub fn new(client: Client) -> Nodes {
-        Nodes { client, last: Mutex::default() }
+        Nodes { client, patience: Patience::default(), last: Mutex::default() }
     }
 
     pub fn client(&self) -> &Client {
@@ -37,7 +36,12 @@ impl Nodes {
 
     /// All nodes, by name.
     pub async fn look(&self) -> Result<Seen, ApiError> {
-        shared(&self.last, || async { observe_nodes(&self.client, LOOK).await.map(Arc::new) }).await
+        let ask = || async {
+            let answer = observe_nodes(&self.client, self.patience.get()).await;
+            self.patience.learn(answer.is_ok());
+            answer.map(Arc::new)
+        };
+        shared(&self.last, ask).await
     }
 }
 
