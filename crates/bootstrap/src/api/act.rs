@@ -10,7 +10,8 @@ use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::error::{ApiError, call};
+use super::condition::{Unmet, until};
+use super::error::{ApiError, why};
 
 /// Twice as long as a holder takes to renew its lease.
 const ALIVE_SECS: i64 = 4;
@@ -78,28 +79,41 @@ async fn patch_node(
     let nodes: Api<Node> = Api::all(client.clone());
     let params = PatchParams::default();
     let patch = Patch::Merge(patch);
-    call(format!("{verb} node {node}"), deadline, nodes.patch_metadata(node, &params, &patch)).await.map(drop)
+    let tried = format!("{verb} node {node}");
+    // A young API server may let a call hang or drop it: it is asked again, unless it has said no.
+    let answer = until(&tried, deadline, || async {
+        match nodes.patch_metadata(node, &params, &patch).await {
+            Err(kube::Error::Api(status)) if status.code == INVALID => Ok(Err(status.message)),
+            other => other.map(|_| Ok(())).map_err(|e| why(&e)),
+        }
+    });
+    let refused = |why: String| ApiError::new(&tried, why);
+    answer.await.map_err(|unmet| refused(unmet.to_string()))?.map_err(refused)
 }
+
+/// HTTP's "unprocessable": what is asked for is wrong and stays so.
+const INVALID: u16 = 422;
 
 /// After a cold restart the leases still name holders that died: the new ones would wait 15 s.
 /// A holder that lives renews every 2 s and keeps its lease.
-pub async fn delete_stale_leases(client: &Client, deadline: Duration) -> Result<(), ApiError> {
+pub async fn delete_stale_leases(client: &Client, deadline: Duration) -> Result<(), Unmet> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
     for name in LEASES {
-        let lease = call(format!("look at lease {name}"), deadline, leases.get_opt(name)).await?;
-        let renewed = lease.and_then(|l| l.spec).and_then(|s| s.renew_time);
-        if renewed.is_none_or(|t| jiff::Timestamp::now().duration_since(t.0).as_secs() < ALIVE_SECS) {
-            continue;
-        }
-        let gone = async {
-            match leases.delete(name, &DeleteParams::default()).await {
-                Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-                other => other.map(drop),
-            }
-        };
-        call(format!("delete lease {name}"), deadline, gone).await?;
+        until(format!("lease {name} free"), deadline, || delete_if_stale(&leases, name)).await?;
     }
     Ok(())
+}
+
+async fn delete_if_stale(leases: &Api<Lease>, name: &str) -> Result<(), String> {
+    let lease = leases.get_opt(name).await.map_err(|e| why(&e))?;
+    let renewed = lease.and_then(|l| l.spec).and_then(|s| s.renew_time);
+    if renewed.is_none_or(|t| jiff::Timestamp::now().duration_since(t.0).as_secs() < ALIVE_SECS) {
+        return Ok(());
+    }
+    match leases.delete(name, &DeleteParams::default()).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        other => other.map(drop).map_err(|e| why(&e)),
+    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ const GRACE: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Each try is a process in a node.
 const PROMOTE_AGAIN: Duration = Duration::from_millis(200);
+/// Seconds for one question to the cluster's DNS.
+const LONGEST_LOOKUP: u32 = 10;
 /// How long pods may take to leave a node that is to be deleted.
 const DRAIN: Duration = Duration::from_secs(30);
 
@@ -349,8 +351,14 @@ impl<'a> Runner<'a> {
         let machine = cluster.machine(cluster.primary().context("the cluster has no control plane")?);
         let name = format!("kubernetes.default.svc.{}", cluster.network.dns_domain);
         let server = model::address::dns_service(cluster.network.service_cidr).to_string();
-        let argv = ["busybox", "timeout", "1", "busybox", "nslookup", &name, &server].map(str::to_owned);
-        while self.driver.run(&machine, &argv, Io::Captured { stdin: Vec::new() }).await?.code != 0 {
+        // Each try has longer than the one before: on a slow host one second is never enough.
+        for seconds in 1_u32.. {
+            let limit = seconds.min(LONGEST_LOOKUP).to_string();
+            let argv =
+                ["busybox", "timeout", &limit, "busybox", "nslookup", &name, &server].map(str::to_owned);
+            if self.driver.run(&machine, &argv, Io::Captured { stdin: Vec::new() }).await?.code == 0 {
+                break;
+            }
             sleep(LOOK_AGAIN).await;
         }
         Ok(())
