@@ -60,7 +60,6 @@ async fn boot(node: Rc<Node>, reaper: Reaper) {
 async fn bring_up(node: &Rc<Node>, reaper: &Reaper) -> Result<()> {
     files::write(&node.spec)?;
     sysctl::apply();
-    sysctl::delegate_cgroup()?;
     capacity::show(node.spec.memory_mib)?;
     cni::write(&node.spec.network)?;
     let containerd = Service::start(node, reaper, service::containerd());

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::Result;
-
 /// All of the node's own network namespace.
 const SETTINGS: [(&str, &str); 8] = [
     ("net/ipv4/ip_forward", "1"),
@@ -36,19 +34,4 @@ fn set(name: &str, value: &str) {
     if let Err(e) = std::fs::write(Path::new("/proc/sys").join(name), value) {
         tracing::warn!("{name} = {value}: {e}");
     }
-}
-
-/// On cgroup v2 a group with controllers for its children may hold no process itself: everything of
-/// ours moves into a leaf, then the kubelet can make its own groups beside it.
-pub fn delegate_cgroup() -> Result<()> {
-    let root = Path::new("/sys/fs/cgroup");
-    let Ok(controllers) = std::fs::read_to_string(root.join("cgroup.controllers")) else { return Ok(()) };
-    let leaf = root.join("init.scope");
-    fs_err::create_dir_all(&leaf)?;
-    for pid in fs_err::read_to_string(root.join("cgroup.procs"))?.lines() {
-        // One that has ended meanwhile need not be moved.
-        let _ = std::fs::write(leaf.join("cgroup.procs"), pid);
-    }
-    let wanted: Vec<String> = controllers.split_ascii_whitespace().map(|c| format!("+{c}")).collect();
-    fs_err::write(root.join("cgroup.subtree_control"), wanted.join(" ")).map_err(Into::into)
 }

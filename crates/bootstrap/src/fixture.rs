@@ -51,6 +51,7 @@ pub fn options() -> Options {
         pause_image: "registry.k8s.io/pause:3.10.2".into(),
         proxy_mode: ProxyMode::Nftables,
         nameservers: vec!["192.0.2.53".parse().unwrap()],
+        cgroup_v1: false,
         join: None,
     }
 }

@@ -11,6 +11,8 @@ pub struct Options {
     pub proxy_mode: ProxyMode,
     /// Name servers of the host that a node can reach.
     pub nameservers: Vec<Ipv4Addr>,
+    /// The host has cgroup v1, which a kubelet refuses unless it is told not to.
+    pub cgroup_v1: bool,
     /// Set for a control plane that joins an etcd which is there: the value of `--initial-cluster`.
     pub join: Option<String>,
 }

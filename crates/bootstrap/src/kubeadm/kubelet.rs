@@ -6,12 +6,12 @@ use model::{Cluster, Node};
 use serde_json::{Value, json};
 
 use crate::pki::sans::service_ip;
-use crate::{paths, yaml};
+use crate::{Options, paths, yaml};
 
 /// kubeadm uploads this for nodes that join later, so no file may be named in it that only our
 /// own nodes have, save resolvConf. The serving certificate is at the kubelet's default place.
-pub fn configuration(cluster: &Cluster) -> Value {
-    json!({
+pub fn configuration(cluster: &Cluster, options: &Options) -> Value {
+    let mut configuration = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "authentication": {
@@ -31,7 +31,6 @@ pub fn configuration(cluster: &Cluster) -> Value {
             "nodefs.available": "0%",
             "nodefs.inodesFree": "0%",
         },
-        "failCgroupV1": false,
         "failSwapOn": false,
         "healthzBindAddress": "127.0.0.1",
         "healthzPort": 10248,
@@ -46,19 +45,37 @@ pub fn configuration(cluster: &Cluster) -> Value {
         "staticPodPath": paths::MANIFESTS,
         // How soon the API hears of static pods that started before it did (default 1m).
         "syncFrequency": "10s",
-    })
+    });
+    if options.cgroup_v1 {
+        configuration["failCgroupV1"] = false.into();
+    }
+    configuration
 }
 
 /// What kubeadm writes on a node that joins.
-pub fn worker_files(cluster: &Cluster, node: &Node) -> Result<Vec<NodeFile>> {
+pub fn worker_files(cluster: &Cluster, node: &Node, options: &Options) -> Result<Vec<NodeFile>> {
     let flags = format!("KUBELET_KUBEADM_ARGS=\"--node-ip={}\"\n", node.ip);
     let instance = json!({ "containerRuntimeEndpoint": paths::CRI_SOCKET });
     let file = |name: &str, text: String| NodeFile::new(format!("{}/{name}", paths::KUBELET), 0o644, text);
     Ok(vec![
-        file("config.yaml", yaml::to_string(&configuration(cluster))?),
+        file("config.yaml", yaml::to_string(&configuration(cluster, options))?),
         file("instance-config.yaml", yaml::to_string(&instance)?),
         file("kubeadm-flags.env", flags),
         // The kubelet passes hidden files by, and complains for ever where the directory is missing.
         NodeFile::new(format!("{}/.keep", paths::MANIFESTS), 0o644, ""),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn cgroup_v1_is_spoken_of_only_where_it_is() {
+        let cluster = fixture::cluster(1, 0);
+        let of = |cgroup_v1| configuration(&cluster, &Options { cgroup_v1, ..fixture::options() });
+        assert_eq!(of(true)["failCgroupV1"], false);
+        assert_eq!(of(false).get("failCgroupV1"), None);
+    }
 }

@@ -31,7 +31,7 @@ pub fn files(cluster: &Cluster, node: &Node, options: &Options) -> Result<Vec<No
         }
     } else {
         // What `kubeadm join` would fetch from the API, without waiting for one.
-        files.extend(kubelet::worker_files(cluster, node)?);
+        files.extend(kubelet::worker_files(cluster, node, options)?);
     }
     Ok(files)
 }
@@ -40,7 +40,7 @@ fn config(cluster: &Cluster, node: &Node, options: &Options) -> Result<String> {
     yaml::to_documents(&[
         init::configuration(cluster, node),
         cluster::configuration(cluster),
-        kubelet::configuration(cluster),
+        kubelet::configuration(cluster, options),
         proxy::configuration(cluster, options.proxy_mode),
     ])
 }

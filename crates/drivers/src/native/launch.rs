@@ -53,6 +53,7 @@ fn launch(dir: &OsString) -> Result<()> {
             | CloneFlags::CLONE_NEWPID,
     )
     .context("make namespaces")?;
+    launch.cgroup.settle()?;
 
     let (mut go_read, mut go_write) = std::io::pipe().context("make a pipe")?;
     let (mut error_read, mut error_write) = std::io::pipe().context("make a pipe")?;

@@ -55,6 +55,11 @@ pub async fn networks_in_use() -> anyhow::Result<Vec<ipnet::Ipv4Net>> {
     network::in_use().await
 }
 
+/// Whether machines of this host find cgroup v1.
+pub fn cgroup_v1() -> anyhow::Result<bool> {
+    Ok(matches!(cgroup::Version::of_host()?, cgroup::Version::V1(_)))
+}
+
 /// A machine whose root lies on this directory, running or not.
 pub fn machine_on_image(home: &Home, rootfs: &std::path::Path) -> Option<String> {
     let entries = std::fs::read_dir(home.machines()).ok()?;

@@ -5,6 +5,8 @@ use std::path::Path;
 use model::{Fault, Home, Reason};
 use nix::sys::statfs::{OVERLAYFS_SUPER_MAGIC, statfs};
 
+use super::cgroup::Version;
+
 pub fn check(home: &Home) -> Result<(), Fault> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Fault::new(
@@ -20,6 +22,7 @@ pub fn check(home: &Home) -> Result<(), Fault> {
         )
         .advice("Load it with: modprobe overlay"));
     }
+    controllers()?;
     let text = home.root().to_string_lossy();
     if text.contains([',', ':']) || home.cache().to_string_lossy().contains([',', ':']) {
         return Err(Fault::new(
@@ -41,6 +44,33 @@ pub fn check(home: &Home) -> Result<(), Fault> {
             ),
         )
         .advice("Set MANYKUBE_HOME to a directory on a real disk or volume."));
+    }
+    Ok(())
+}
+
+fn controllers() -> Result<(), Fault> {
+    let fault = |message| Fault::new(Reason::ProviderNotFound, message);
+    let look = || {
+        let version = Version::of_host()?;
+        anyhow::Ok((version.missing()?, version.is_occupied()?))
+    };
+    let (missing, occupied) = look().map_err(|e| {
+        fault(format!("The \"native\" driver finds no cgroups: {e:#}."))
+            .advice("Mount them with: mount -t cgroup2 cgroup2 /sys/fs/cgroup")
+    })?;
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        return Err(fault(format!("This host offers no cgroup controller {missing}, which nodes need."))
+            .advice(
+                "Switch it on in the kernel's command line (cgroup_enable=memory), or in the container's.",
+            ));
+    }
+    if occupied {
+        return Err(fault(
+            "The processes of this container are in its top cgroup, which therefore gives nodes no controllers."
+                .to_owned(),
+        )
+        .advice("Run the container with --cgroupns=host, or move its processes into a group below first."));
     }
     Ok(())
 }

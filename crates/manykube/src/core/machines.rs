@@ -51,6 +51,7 @@ pub fn options(image: &NodeImage) -> Result<Options> {
         // The host's own guards are nft rules, so a kernel that got this far has nftables.
         proxy_mode: ProxyMode::Nftables,
         nameservers: nameservers(),
+        cgroup_v1: drivers::native::cgroup_v1()?,
         join: None,
     })
 }

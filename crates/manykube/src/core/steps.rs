@@ -29,6 +29,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const PROMOTE_AGAIN: Duration = Duration::from_millis(200);
 /// How long a control plane that was told to may take to let go of the virtual address.
 const LET_GO: Duration = Duration::from_secs(2);
+/// Seconds for one question to the cluster's DNS.
+const LONGEST_LOOKUP: u32 = 10;
 /// How long pods may take to leave a node that is to be deleted.
 const DRAIN: Duration = Duration::from_secs(30);
 
@@ -427,8 +429,14 @@ impl<'a> Runner<'a> {
         let machine = cluster.machine(cluster.primary().context("the cluster has no control plane")?);
         let name = format!("kubernetes.default.svc.{}", cluster.network.dns_domain);
         let server = model::address::dns_service(cluster.network.service_cidr).to_string();
-        let argv = ["busybox", "timeout", "1", "busybox", "nslookup", &name, &server].map(str::to_owned);
-        while self.driver.run(&machine, &argv, Io::Captured { stdin: Vec::new() }).await?.code != 0 {
+        // Each try has longer than the one before: on a slow host one second is never enough.
+        for seconds in 1_u32.. {
+            let limit = seconds.min(LONGEST_LOOKUP).to_string();
+            let argv =
+                ["busybox", "timeout", &limit, "busybox", "nslookup", &name, &server].map(str::to_owned);
+            if self.driver.run(&machine, &argv, Io::Captured { stdin: Vec::new() }).await?.code == 0 {
+                break;
+            }
             sleep(LOOK_AGAIN).await;
         }
         Ok(())

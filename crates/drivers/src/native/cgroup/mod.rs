@@ -1,0 +1,226 @@
+//! A machine's cgroup subtree, on hosts with cgroup v1, v2 or both mounted.
+//!
+//! v1 has one tree per controller, v2 one for all; where both are mounted (hybrid) the controllers
+//! belong to v1 and the machine gets v1, which is also what the kubelet in it will find.
+//!
+//! v2 forbids processes in a group that hands controllers on to its children, so there a machine's
+//! processes live in a leaf, beside which its kubelet makes its own groups:
+//!
+//! ```text
+//! /sys/fs/cgroup/manykube/            no unit of systemd's, which therefore lets it be
+//!                  <machine>-<tag>/   the limits; the root of the machine's cgroup namespace
+//!                     init.scope/     agent, containerd, kubelet, commands from outside
+//!                     kubepods/       the kubelet's
+//! ```
+
+mod limits;
+mod mountinfo;
+mod removal;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+pub use limits::Limits;
+
+const PARENT: &str = "manykube";
+/// The name systemd uses for the same thing.
+const LEAF: &str = "init.scope";
+/// Those that no kubelet does without.
+const NEEDED: [&str; 3] = ["cpu", "memory", "pids"];
+
+/// A mounted hierarchy of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hierarchy {
+    pub mount: PathBuf,
+    /// Options that mount it again: `memory`, `cpu,cpuacct`, `none,name=systemd`; empty for v2.
+    pub options: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Version {
+    V1(Vec<Hierarchy>),
+    V2(Hierarchy),
+}
+
+impl Version {
+    pub fn of_host() -> Result<Version> {
+        let text = fs_err::read_to_string("/proc/self/mountinfo")?;
+        mountinfo::parse(&text).context("no cgroup hierarchy is mounted below /sys/fs/cgroup")
+    }
+
+    /// Controllers that nodes need and the host does not offer.
+    pub fn missing(&self) -> Result<Vec<&'static str>> {
+        let offered = match self {
+            Version::V1(all) => all.iter().map(|h| h.options.as_str()).collect::<Vec<_>>().join(","),
+            Version::V2(one) => fs_err::read_to_string(one.mount.join("cgroup.controllers"))?,
+        };
+        Ok(missing(&offered))
+    }
+
+    /// In a container the top is a group like any other, and the container's own processes in it
+    /// keep it from handing controllers on. Only the host's true top, which has no type, may do both.
+    pub fn is_occupied(&self) -> Result<bool> {
+        let Version::V2(one) = self else { return Ok(false) };
+        let read = |file: &str| fs_err::read_to_string(one.mount.join(file));
+        let (handed_on, processes) = (read("cgroup.subtree_control")?, read("cgroup.procs")?);
+        let top = !one.mount.join("cgroup.type").exists();
+        Ok(!top && !processes.trim().is_empty() && !missing(&handed_on).is_empty())
+    }
+}
+
+fn missing(offered: &str) -> Vec<&'static str> {
+    let offered: Vec<&str> = offered.split([',', ' ', '\n']).collect();
+    NEEDED.into_iter().filter(|needed| !offered.contains(needed)).collect()
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cgroup {
+    pub version: Version,
+    /// Path of the group below each mount.
+    pub path: PathBuf,
+}
+
+impl Cgroup {
+    /// The group of a machine. Its directory is part of the name, so that two homes may have
+    /// machines of the same name.
+    pub fn of(machine: &str, dir: &Path) -> Result<Cgroup> {
+        let tag = model::names::tagged("", &dir.to_string_lossy());
+        let path = Path::new(PARENT).join(format!("{machine}-{tag}"));
+        Ok(Cgroup { version: Version::of_host()?, path })
+    }
+
+    fn hierarchies(&self) -> &[Hierarchy] {
+        match &self.version {
+            Version::V1(all) => all,
+            Version::V2(one) => std::slice::from_ref(one),
+        }
+    }
+
+    fn groups(&self) -> impl Iterator<Item = PathBuf> {
+        self.hierarchies().iter().map(|hierarchy| hierarchy.mount.join(&self.path))
+    }
+
+    /// Where processes may be.
+    fn home(&self, group: PathBuf) -> PathBuf {
+        match self.version {
+            Version::V1(_) => group,
+            Version::V2(_) => group.join(LEAF),
+        }
+    }
+
+    pub fn create(&self, limits: &Limits) -> Result<()> {
+        for hierarchy in self.hierarchies() {
+            let parent = hierarchy.mount.join(PARENT);
+            let group = hierarchy.mount.join(&self.path);
+            fs_err::create_dir_all(&parent)?;
+            if matches!(self.version, Version::V2(_)) {
+                delegate(&hierarchy.mount)?;
+                delegate(&parent)?;
+            } else {
+                inherit_cpuset(&hierarchy.mount, &parent)?;
+            }
+            fs_err::create_dir_all(&group)?;
+            inherit_cpuset(&parent, &group)?;
+            limits::apply(&group, limits)?;
+            fs_err::create_dir_all(self.home(group))?;
+        }
+        Ok(())
+    }
+
+    /// Moves this process into the group itself, to make the cgroup namespace there whose root it is.
+    pub fn enter(&self) -> Result<()> {
+        join(&mut self.groups().map(door).collect::<Result<Vec<_>>>()?)
+    }
+
+    /// From there to where it may stay, which frees the group to hand on its controllers.
+    pub fn settle(&self) -> Result<()> {
+        if matches!(self.version, Version::V1(_)) {
+            return Ok(());
+        }
+        join(&mut self.doors()?)?;
+        self.groups().try_for_each(|group| delegate(&group))
+    }
+
+    /// Files that let whoever writes to them in: opened where the host's paths mean something, used
+    /// perhaps elsewhere.
+    pub fn doors(&self) -> Result<Vec<File>> {
+        self.groups().map(|group| door(self.home(group))).collect()
+    }
+
+    /// Removes the group and everything below it. The machine must have ended.
+    pub fn remove(&self) -> Result<()> {
+        for hierarchy in self.hierarchies() {
+            removal::remove(&hierarchy.mount.join(&self.path))?;
+            // The last machine takes the parent with it; others keep it, which is not an error.
+            let _ = std::fs::remove_dir(hierarchy.mount.join(PARENT));
+        }
+        Ok(())
+    }
+}
+
+fn door(group: PathBuf) -> Result<File> {
+    Ok(fs_err::OpenOptions::new().write(true).open(group.join("cgroup.procs"))?.into_parts().0)
+}
+
+/// Lets this process in.
+pub fn join(doors: &mut [File]) -> Result<()> {
+    doors.iter_mut().try_for_each(|door| door.write_all(b"0")).context("enter the machine's cgroup")
+}
+
+/// Hands all controllers of a v2 group on to its children.
+fn delegate(group: &Path) -> Result<()> {
+    let controllers = fs_err::read_to_string(group.join("cgroup.controllers"))?;
+    for controller in controllers.split_ascii_whitespace() {
+        // One by one: a refusal of one that no node needs must not cost the others.
+        match write(&group.join("cgroup.subtree_control"), &format!("+{controller}")) {
+            Err(e) if NEEDED.contains(&controller) => {
+                let why = "hand on a controller of";
+                return Err(e).with_context(|| format!("{why} {}", group.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A new v1 cpuset is empty, and no process may enter it until it is filled.
+fn inherit_cpuset(parent: &Path, group: &Path) -> Result<()> {
+    for file in ["cpuset.cpus", "cpuset.mems"] {
+        let path = group.join(file);
+        let v1 = path.exists() && !group.join("cgroup.controllers").exists();
+        if v1 && fs_err::read_to_string(&path)?.trim().is_empty() {
+            write(&path, fs_err::read_to_string(parent.join(file))?.trim())?;
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, value: &str) -> Result<()> {
+    fs_err::write(path, value).with_context(|| format!("set {value:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_are_counted_in_both_versions_lists() {
+        assert_eq!(missing("cpuset cpu io memory hugetlb pids rdma misc\n"), [""; 0]);
+        assert_eq!(missing("cpuset cpu io pids\n"), ["memory"]);
+        assert_eq!(missing("cpu,cpuacct,memory,none,name=systemd"), ["pids"]);
+    }
+
+    #[test]
+    fn processes_live_in_a_leaf_where_v2_wants_it() {
+        let hierarchy = Hierarchy { mount: "/sys/fs/cgroup".into(), options: String::new() };
+        let path = PathBuf::from("manykube/a-1");
+        let v2 = Cgroup { version: Version::V2(hierarchy.clone()), path: path.clone() };
+        assert_eq!(v2.home("g".into()), Path::new("g/init.scope"));
+        let v1 = Cgroup { version: Version::V1(vec![hierarchy]), path };
+        assert_eq!(v1.home("g".into()), Path::new("g"));
+    }
+}
