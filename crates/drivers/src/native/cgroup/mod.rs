@@ -16,6 +16,7 @@
 mod limits;
 mod mountinfo;
 mod removal;
+mod running;
 
 use std::fs::File;
 use std::io::Write;
@@ -25,6 +26,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 pub use limits::Limits;
+pub use running::running;
 
 const PARENT: &str = "manykube";
 /// The name systemd uses for the same thing.
@@ -84,13 +86,16 @@ pub struct Cgroup {
     pub path: PathBuf,
 }
 
+/// The group of a machine below each mount. Its directory is part of the name, so that two homes may
+/// have machines of the same name.
+pub fn path(machine: &str, dir: &Path) -> PathBuf {
+    let tag = model::names::tagged("", &dir.to_string_lossy());
+    Path::new(PARENT).join(format!("{machine}-{tag}"))
+}
+
 impl Cgroup {
-    /// The group of a machine. Its directory is part of the name, so that two homes may have
-    /// machines of the same name.
     pub fn of(machine: &str, dir: &Path) -> Result<Cgroup> {
-        let tag = model::names::tagged("", &dir.to_string_lossy());
-        let path = Path::new(PARENT).join(format!("{machine}-{tag}"));
-        Ok(Cgroup { version: Version::of_host()?, path })
+        Ok(Cgroup { version: Version::of_host()?, path: path(machine, dir) })
     }
 
     fn hierarchies(&self) -> &[Hierarchy] {
