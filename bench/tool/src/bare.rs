@@ -143,6 +143,8 @@ fn cluster(count: u32, version: &str) -> Result<Cluster> {
         keep_context: true,
         embed_certs: false,
         wait: Wait { components: vec![] },
+        cni: model::Cni::BuiltIn,
+        vip_by: model::VipBy::Agent,
     })
 }
 
