@@ -68,9 +68,10 @@ async fn ask(image: &Reference) -> Result<(), String> {
     let mut answer = get(&image.url(), &path, None).await?;
     if answer.status() == 401
         && let Some(challenge) = answer.headers().get(WWW_AUTHENTICATE).and_then(|h| h.to_str().ok())
-        && let Some((url, path)) = token_place(challenge)
+        && let Some((realm, query)) = token_place(challenge)
     {
-        let token = get(&url, &path, None).await?.into_body().collect_bytes().await.map_err(|e| why(&e))?;
+        let token =
+            get(&realm, &query, None).await?.into_body().collect_bytes().await.map_err(|e| why(&e))?;
         let token: Value = serde_json::from_slice(&token).map_err(|e| format!("read its token: {e}"))?;
         let token = token["token"].as_str().or(token["access_token"].as_str()).unwrap_or_default();
         answer = get(&image.url(), &path, Some(token)).await?;
