@@ -108,7 +108,6 @@ fn bad_input_is_refused_with_one_line_and_changes_nothing() {
         ("start --ha --nodes=2", 14, "MK_USAGE"),
         ("start --nodes=300", 14, "MK_USAGE"),
         ("start --no-kubernetes --kubernetes-version=v1.37.1", 14, "MK_USAGE"),
-        ("start --cni=false", 14, "The \"containerd\" container runtime requires CNI"),
         ("start --subnet=127.0.0.0", 14, "MK_USAGE"),
         ("start --wait=forever", 14, "MK_USAGE"),
         ("start --wait-timeout=soon", 14, "Error: invalid argument \"soon\""),
