@@ -109,6 +109,11 @@ fn bad_input_is_refused_with_one_line_and_changes_nothing() {
         ("start --nodes=300", 14, "MK_USAGE"),
         ("start --no-kubernetes --kubernetes-version=v1.37.1", 14, "MK_USAGE"),
         ("start --subnet=127.0.0.0", 14, "MK_USAGE"),
+        (
+            "start --cni=false --container-runtime=containerd",
+            14,
+            "The \"containerd\" container runtime requires CNI",
+        ),
         ("start --wait=forever", 14, "MK_USAGE"),
         ("start --wait-timeout=soon", 14, "Error: invalid argument \"soon\""),
         ("start --output=xml", 14, "Error: invalid argument \"xml\""),
