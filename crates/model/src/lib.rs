@@ -6,11 +6,14 @@ pub mod cluster;
 pub mod config_file;
 pub mod home;
 pub mod names;
+pub mod node_config;
 pub mod node_spec;
 pub mod reason;
 pub mod resources;
+pub mod skew;
 pub mod status;
 
 pub use cluster::{Cluster, DriverKind, Node};
 pub use home::Home;
+pub use node_config::NodeConfig;
 pub use reason::{Fault, Reason};

@@ -33,8 +33,7 @@ pub fn planes(control_planes: usize, count: usize) -> Cluster {
         control_plane: number <= control_planes,
         worker: true,
         kubernetes_version: "v1.37.1".into(),
-        cpus: None,
-        memory_mib: None,
+        config: model::NodeConfig::default(),
     };
     Cluster {
         name: "minikube".into(),
@@ -59,6 +58,8 @@ pub fn planes(control_planes: usize, count: usize) -> Cluster {
         keep_context: false,
         embed_certs: false,
         wait: Wait { components: vec![WaitFor::SystemPods] },
+        node_defaults: model::NodeConfig::default(),
+        extras: model::cluster::Extras::default(),
     }
 }
 

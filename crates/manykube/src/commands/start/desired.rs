@@ -68,6 +68,8 @@ pub fn fresh(args: &Args, facts: &Facts<'_>) -> Result<Cluster, Fault> {
         keep_context: false,
         embed_certs: false,
         wait: Wait { components: vec![WaitFor::Apiserver, WaitFor::SystemPods] },
+        node_defaults: model::NodeConfig::default(),
+        extras: model::cluster::Extras::default(),
     };
     changeable(&mut cluster, args)?;
     Ok(cluster)
@@ -96,8 +98,7 @@ fn nodes(network: &Network, count: u32, control_planes: u32, version: &str) -> R
             control_plane: number <= control_planes,
             worker: true,
             kubernetes_version: version.to_owned(),
-            cpus: None,
-            memory_mib: None,
+            config: model::NodeConfig::default(),
         })
     };
     let full = || values::usage(format!("{} has no room for {count} nodes", network.subnet));
