@@ -249,12 +249,8 @@ fn list<T: ToString>(items: &[T]) -> Value {
 
 fn known(c: &Cluster) -> Map<String, Value> {
     let vip = if c.is_ha() { c.vip().to_string() } else { String::new() };
-    let configs: Map<String, Value> = c
-        .nodes
-        .iter()
-        .filter(|n| !n.config.is_empty())
-        .map(|n| (n.name.clone(), json!(n.config)))
-        .collect();
+    let configs: Map<String, Value> =
+        c.nodes.iter().filter(|n| !n.config.is_empty()).map(|n| (n.name.clone(), json!(n.config))).collect();
     let mut ours = Map::new();
     ours.insert("SchemaVersion".into(), SCHEMA_VERSION.into());
     ours.insert("Subnet".into(), json!(c.network.subnet));

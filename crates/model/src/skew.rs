@@ -33,9 +33,9 @@ pub fn check(cluster: &str, node: &str, control_plane: bool) -> Result<(), Strin
                  {node} is {behind} older than {cluster}"
             ))
         }
-        (Some(_), Some(_)) => Err(format!(
-            "a kubelet may not be newer than the API server: {node} is newer than {cluster}"
-        )),
+        (Some(_), Some(_)) => {
+            Err(format!("a kubelet may not be newer than the API server: {node} is newer than {cluster}"))
+        }
         // A word like `stable`: which version it is, is known only where it is resolved.
         _ => Ok(()),
     }

@@ -75,7 +75,8 @@ mod tests {
 
     #[test]
     fn a_node_overrides_what_it_names() {
-        let mut base = config(&[("a", "1"), ("b", "1")], &["k=1:NoSchedule", "l:NoExecute"], &["/x:/a", "/y:/b"]);
+        let mut base =
+            config(&[("a", "1"), ("b", "1")], &["k=1:NoSchedule", "l:NoExecute"], &["/x:/a", "/y:/b"]);
         base.cpus = Some(2);
         base.memory_mib = Some(4096);
         let mut own = config(&[("b", "2")], &["k=2:NoSchedule", "k:NoExecute"], &["/z:/b:ro"]);

@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use component::{Binary, Component};
+pub use component::{Binary, Component, check_flag};
 pub use label::{check_feature_gate, check_label_key, check_label_value};
-pub use mount::Mount;
+pub use mount::{Mount, check_node_path};
 pub use port::{Port, Protocol};
 pub use taint::{Effect, Taint};
 

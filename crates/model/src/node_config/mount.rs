@@ -29,7 +29,8 @@ pub fn check_node_path(path: &str) -> Result<(), String> {
     if !path.starts_with('/') || path.contains([':', '\n', '\0']) || path.split('/').any(|p| p == "..") {
         return Err(format!("{path:?} is not an absolute path in the node"));
     }
-    let taken = |r: &&str| normal.strip_prefix(*r).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let taken =
+        |r: &&str| normal.strip_prefix(*r).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     match RESERVED.into_iter().find(taken) {
         _ if normal.is_empty() => Err("/ of the node cannot be replaced".to_owned()),
         Some(reserved) => Err(format!("{path:?} lies in {reserved}, which the node needs itself")),
@@ -74,9 +75,19 @@ mod tests {
             assert_eq!(text.parse::<Mount>().unwrap().to_string(), text);
         }
         assert_eq!("/a:/b:rw".parse::<Mount>().unwrap().to_string(), "/a:/b");
-        for bad in
-            ["", "/a", ":/b", "/a:", "/a:b", "/a:/b:x", "/a:/b:ro:ro", "/a:/", "/a:/proc/x", "/a:/x/../y", "/a:/dev"]
-        {
+        for bad in [
+            "",
+            "/a",
+            ":/b",
+            "/a:",
+            "/a:b",
+            "/a:/b:x",
+            "/a:/b:ro:ro",
+            "/a:/",
+            "/a:/proc/x",
+            "/a:/x/../y",
+            "/a:/dev",
+        ] {
             assert!(bad.parse::<Mount>().is_err(), "{bad}");
         }
         assert!("/a:/device".parse::<Mount>().is_ok());

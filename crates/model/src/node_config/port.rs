@@ -13,7 +13,7 @@ pub struct Port {
     pub protocol: Protocol,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
     #[default]
     Tcp,
@@ -72,7 +72,9 @@ impl FromStr for Port {
 
     fn from_str(text: &str) -> Result<Port, String> {
         let want = || {
-            format!("{text:?} is not a port: give [ADDRESS:]HOST:NODE[/PROTOCOL], like 8080:30080 or 127.0.0.1:53:53/udp")
+            format!(
+                "{text:?} is not a port: give [ADDRESS:]HOST:NODE[/PROTOCOL], like 8080:30080 or 127.0.0.1:53:53/udp"
+            )
         };
         let number = |t: &str| t.parse::<u16>().ok().filter(|n| *n > 0).ok_or_else(want);
         let (ports, protocol) = match text.split_once('/') {
@@ -99,7 +101,9 @@ mod tests {
         for text in ["8080:80", "127.0.0.1:53:5353/udp", "0.0.0.0:1:65535/sctp"] {
             assert_eq!(text.parse::<Port>().unwrap().to_string(), text);
         }
-        for bad in ["", "80", "0:80", "80:0", "80:70000", "a:80", "1.2.3:80:80", "80:80/icmp", "::1:80:80", "+8:80x"] {
+        for bad in
+            ["", "80", "0:80", "80:0", "80:70000", "a:80", "1.2.3:80:80", "80:80/icmp", "::1:80:80", "+8:80x"]
+        {
             assert!(bad.parse::<Port>().is_err(), "{bad}");
         }
     }
@@ -107,7 +111,11 @@ mod tests {
     #[test]
     fn clashes() {
         let clash = |a: &str, b: &str| a.parse::<Port>().unwrap().clashes(&b.parse().unwrap());
-        assert!(clash("80:1", "80:2") && clash("80:1", "127.0.0.1:80:2") && clash("0.0.0.0:80:1", "1.2.3.4:80:1"));
-        assert!(!clash("80:1", "81:1") && !clash("80:1", "80:1/udp") && !clash("1.1.1.1:80:1", "1.1.1.2:80:1"));
+        assert!(
+            clash("80:1", "80:2") && clash("80:1", "127.0.0.1:80:2") && clash("0.0.0.0:80:1", "1.2.3.4:80:1")
+        );
+        assert!(
+            !clash("80:1", "81:1") && !clash("80:1", "80:1/udp") && !clash("1.1.1.1:80:1", "1.1.1.2:80:1")
+        );
     }
 }

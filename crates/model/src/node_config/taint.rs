@@ -40,9 +40,9 @@ impl FromStr for Taint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Taint, String> {
-        let (left, effect) = text
-            .rsplit_once(':')
-            .ok_or_else(|| format!("{text:?} is not a taint: give KEY[=VALUE]:EFFECT, like gpu=yes:NoSchedule"))?;
+        let (left, effect) = text.rsplit_once(':').ok_or_else(|| {
+            format!("{text:?} is not a taint: give KEY[=VALUE]:EFFECT, like gpu=yes:NoSchedule")
+        })?;
         let effect = match effect {
             "NoSchedule" => Effect::NoSchedule,
             "PreferNoSchedule" => Effect::PreferNoSchedule,
