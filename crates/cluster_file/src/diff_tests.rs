@@ -26,7 +26,9 @@ fn the_table() {
                 .extra_config
                 .insert(model::node_config::Component::Kubelet, [("v".into(), "1".into())].into());
         }),
-        ("featureGates", Effect::Restart, |n| drop(n.config.feature_gates.insert("A".into(), true))),
+        ("featureGates", Effect::Restart, |n| {
+            n.config.feature_gates.insert("A".into(), true);
+        }),
         ("mounts", Effect::Restart, |n| n.config.mounts.push("/a:/b".parse().unwrap())),
         ("ports", Effect::Restart, |n| n.config.ports.push("80:80".parse().unwrap())),
         ("binaries", Effect::Restart, |n| {

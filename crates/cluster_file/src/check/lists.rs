@@ -76,7 +76,9 @@ fn same(list: &Path, names: &[String], within: &[crate::yaml::Step]) -> Vec<Find
             Some(first) => {
                 found.push(Finding::new(place(index), format!("{name} is there twice")).with(place(*first)))
             }
-            None => drop(seen.insert(name, index)),
+            None => {
+                seen.insert(name, index);
+            }
         }
     }
     found

@@ -60,7 +60,9 @@ pub fn names(file: &ClusterFile) -> Vec<Finding> {
                 let message = format!("two nodes are named {name:?}");
                 found.push(Finding::new(place(group), message).with(place(*first)));
             }
-            None => drop(seen.insert(name, group)),
+            None => {
+                seen.insert(name, group);
+            }
         }
     }
     found

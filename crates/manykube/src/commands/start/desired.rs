@@ -190,7 +190,7 @@ pub fn existing(old: &Cluster, args: &Args, host: HostSize) -> Result<(Cluster, 
 }
 
 /// What can be changed on a cluster at any start.
-fn changeable(cluster: &mut Cluster, args: &Args) -> Result<(), Fault> {
+pub fn changeable(cluster: &mut Cluster, args: &Args) -> Result<(), Fault> {
     if !args.apiserver_names.is_empty() {
         cluster.api_names = args
             .apiserver_names
