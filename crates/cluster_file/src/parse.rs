@@ -41,10 +41,10 @@ fn place(tree: &Tree, origin: Origin, path: &Path) -> Span {
 }
 
 pub fn parse(text: &str) -> Result<Parsed, Problems> {
-    let wrong =
-        |e: yaml::Error| Problems::from(Problem::new(text, e.span.unwrap_or(Span::at(1, 1, 1)), e.message));
     // Editors on some systems begin a file with one.
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let wrong =
+        |e: yaml::Error| Problems::from(Problem::new(body, e.span.unwrap_or(Span::at(1, 1, 1)), e.message));
     let tree = yaml::load(body).map_err(wrong)?;
     let origin = origin(&tree).map_err(wrong)?;
     let (file, notes) = match origin {

@@ -14,9 +14,9 @@ fn defaults() -> Cluster {
         memory_mib: 3072,
         disk_mib: 20000,
         network: Network {
-            subnet: "192.168.49.0/24".parse().unwrap(),
-            pod_cidr: "10.244.0.0/16".parse().unwrap(),
-            service_cidr: "10.96.0.0/12".parse().unwrap(),
+            subnet: "192.168.49.0/24".parse().expect("a range"),
+            pod_cidr: "10.244.0.0/16".parse().expect("a range"),
+            service_cidr: "10.96.0.0/12".parse().expect("a range"),
             dns_domain: "cluster.local".into(),
         },
         api_port: 8443,

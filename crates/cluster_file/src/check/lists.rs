@@ -58,17 +58,18 @@ pub fn twice(file: &ClusterFile) -> Vec<Finding> {
         let mounts: Vec<String> = of.mounts.iter().map(|m| format!("a mount at {}", m.node)).collect();
         let files: Vec<String> = of.files.iter().map(|f| format!("the file {}", f.path)).collect();
         [
-            same(&[at.clone(), at!["taints"]].concat(), &taints, &[]),
-            same(&[at.clone(), at!["mounts"]].concat(), &mounts, &[]),
-            same(&[at.clone(), at!["files"]].concat(), &files, &at!["path"]),
+            same(&[at.clone(), at!["taints"]].concat(), &taints, None),
+            same(&[at.clone(), at!["mounts"]].concat(), &mounts, None),
+            same(&[at.clone(), at!["files"]].concat(), &files, Some("path")),
             sources(&[at.clone(), at!["files"]].concat(), &of.files),
         ]
         .concat()
     })
 }
 
-fn same(list: &Path, names: &[String], within: &[crate::yaml::Step]) -> Vec<Finding> {
-    let place = |index: usize| [list.clone(), at![index], within.to_vec()].concat();
+fn same(list: &Path, names: &[String], within: Option<&str>) -> Vec<Finding> {
+    let place =
+        |index: usize| [list.clone(), at![index], within.map(|key| at![key]).unwrap_or_default()].concat();
     let mut seen: HashMap<&str, usize> = HashMap::new();
     let mut found = Vec::new();
     for (index, name) in names.iter().enumerate() {

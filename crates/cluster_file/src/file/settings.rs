@@ -34,6 +34,7 @@ macro_rules! with_node_settings {
             pub base_image: Option<String>,
             /// Labels of the Node objects.
             #[serde(default, skip_serializing_if = "std::collections::BTreeMap::is_empty", deserialize_with = "crate::file::values::labels")]
+            #[schemars(schema_with = "crate::file::shapes::labels")]
             pub labels: std::collections::BTreeMap<String, String>,
             /// Taints: KEY[=VALUE]:EFFECT.
             #[serde(default, skip_serializing_if = "Vec::is_empty")]

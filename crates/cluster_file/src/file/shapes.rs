@@ -62,6 +62,14 @@ pub fn ports(_: Generator<'_>) -> Schema {
     list("^([0-9.]+:)?[0-9]+:[0-9]+(/(tcp|udp|sctp))?$")
 }
 
+/// Numbers and booleans as well: the parser takes any word as text.
+pub fn labels(_: Generator<'_>) -> Schema {
+    json_schema!({
+        "type": ["object", "null"],
+        "additionalProperties": { "type": ["string", "number", "boolean"] }
+    })
+}
+
 pub fn binaries(_: Generator<'_>) -> Schema {
     json_schema!({
         "type": ["object", "null"],

@@ -199,7 +199,7 @@ ranges! {
 }
 
 /// Not where the host itself or groups of hosts are.
-fn usable(net: &Ipv4Net) -> bool {
+pub fn usable(net: &Ipv4Net) -> bool {
     let first = net.network();
     !first.is_loopback() && !first.is_multicast() && first.octets()[0] != 0 && first.octets()[0] < 240
 }

@@ -7,7 +7,7 @@ use model::{address, names};
 use serde_json::{Map, Value};
 
 use super::types::{KindFile, KindMount, KindNetworking, KindNode, KindPort, KindRole};
-use crate::file::values::check_kubeadm_patch;
+use crate::file::values::{check_kubeadm_patch, usable};
 use crate::file::{ClusterFile, NodeGroup, PatchSet, Role};
 use crate::yaml::{self, Path, at};
 
@@ -129,7 +129,9 @@ impl Converted {
         let Some(host) = port.host_port.filter(|p| *p > 0).and_then(|p| u16::try_from(p).ok()) else {
             let message = "a hostPort is needed: a port that is chosen by chance cannot be told from here";
             match port.host_port {
-                Some(p) if p > 65535 || p < -1 => self.wrong(place("hostPort"), format!("{p} is not a port")),
+                Some(p) if !(-1..=65535).contains(&p) => {
+                    self.wrong(place("hostPort"), format!("{p} is not a port"))
+                }
                 _ => self.note(place("hostPort"), message),
             }
             return None;
@@ -231,7 +233,7 @@ impl Converted {
         let text = text.filter(|t| !t.is_empty())?;
         let nets: Vec<&str> = text.split(',').map(str::trim).collect();
         let four = nets.iter().find_map(|t| t.parse::<Ipv4Net>().ok());
-        match four.filter(|n| prefix.contains(&n.prefix_len())) {
+        match four.filter(|n| prefix.contains(&n.prefix_len()) && usable(n)) {
             Some(net) => {
                 if nets.len() > 1 {
                     self.note(at!["networking", key], format!("of {text}, only {net} is used"));

@@ -271,14 +271,14 @@ mod tests {
     #[test]
     fn places() {
         let tree = load("a: 1\nb:\n  - x\n  - {c: yes}\n").unwrap();
-        let at = |path: &[super::super::Step]| tree.locate(path).start;
+        let at = |path: crate::yaml::Path| tree.locate(&path).start;
         let place = |line, column| crate::source::Position { line, column };
-        assert_eq!(at(&crate::yaml::at!["a"]), place(1, 4));
-        assert_eq!(at(&crate::yaml::at!["b"]), place(2, 1));
-        assert_eq!(at(&crate::yaml::at!["b", 0]), place(3, 5));
-        assert_eq!(at(&crate::yaml::at!["b", 1, "c"]), place(4, 9));
+        assert_eq!(at(crate::yaml::at!["a"]), place(1, 4));
+        assert_eq!(at(crate::yaml::at!["b"]), place(2, 1));
+        assert_eq!(at(crate::yaml::at!["b", 0]), place(3, 5));
+        assert_eq!(at(crate::yaml::at!["b", 1, "c"]), place(4, 9));
         // As far as there is one.
-        assert_eq!(at(&crate::yaml::at!["b", 1, "d", "e"]), place(4, 5));
+        assert_eq!(at(crate::yaml::at!["b", 1, "d", "e"]), place(4, 5));
     }
 
     #[test]
