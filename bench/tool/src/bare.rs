@@ -116,8 +116,7 @@ fn cluster(count: u32, version: &str) -> Result<Cluster> {
             control_plane: true,
             worker: true,
             kubernetes_version: version.to_owned(),
-            cpus: None,
-            memory_mib: None,
+            config: model::NodeConfig::default(),
         })
     };
     Ok(Cluster {
@@ -145,6 +144,8 @@ fn cluster(count: u32, version: &str) -> Result<Cluster> {
         wait: Wait { components: vec![] },
         cni: model::Cni::BuiltIn,
         vip_by: model::VipBy::Agent,
+        node_defaults: model::NodeConfig::default(),
+        extras: model::cluster::Extras::default(),
     })
 }
 

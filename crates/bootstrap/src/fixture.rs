@@ -15,8 +15,7 @@ pub fn cluster(control_planes: u32, workers: u32) -> Cluster {
         control_plane: number <= control_planes,
         worker: true,
         kubernetes_version: "v1.37.1".into(),
-        cpus: None,
-        memory_mib: None,
+        config: model::NodeConfig::default(),
     };
     Cluster {
         name: "demo".into(),
@@ -43,6 +42,8 @@ pub fn cluster(control_planes: u32, workers: u32) -> Cluster {
         wait: Wait { components: vec![] },
         cni: Cni::BuiltIn,
         vip_by: VipBy::Agent,
+        node_defaults: model::NodeConfig::default(),
+        extras: model::cluster::Extras::default(),
     }
 }
 

@@ -68,19 +68,29 @@ fn run(argv: Vec<OsString>, tool: &'static str) -> u8 {
             return USAGE;
         }
     };
-    let Cli { globals, command: Some(command) } = cli else {
+    let Cli { globals, command: Some(mut command) } = cli else {
         print!("{}", args::definition(tool).render_help());
         return 0;
     };
+    // A file may name the profile; -p is the last word.
+    let said = words.iter().any(|w| w.starts_with("-p") || w.starts_with("--profile"));
+    let named = match &mut command {
+        Commands::Start(args) => args.read(),
+        _ => Ok(None),
+    };
+    let by_file = named.as_ref().ok().cloned().flatten().filter(|_| !said);
     let ctx = Ctx {
         home: home.clone().unwrap_or_else(|_| model::Home::new("", None)),
-        profile: globals.profile.clone().unwrap_or_else(|| args::DEFAULT_PROFILE.to_owned()),
+        profile: by_file
+            .or_else(|| globals.profile.clone())
+            .unwrap_or_else(|| args::DEFAULT_PROFILE.to_owned()),
         tool,
         cancel: CancellationToken::new(),
         reporter: report::reporter(command.output()),
         recorder: Recorder::default(),
     };
-    let ready = home.map(drop).and_then(|()| prepare(&ctx, &globals, &command, settings.map(drop)));
+    let ready =
+        named.and(home.map(drop)).and_then(|()| prepare(&ctx, &globals, &command, settings.map(drop)));
     if let Err(fault) = ready {
         return exit::report(&ctx, fault);
     }

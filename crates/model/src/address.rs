@@ -45,6 +45,11 @@ pub fn dns_service(services: Ipv4Net) -> Ipv4Addr {
     at(services, 10)
 }
 
+/// Ports that other parts of a node listen on, and those that services may be given.
+pub fn is_node_port_taken(port: u16) -> bool {
+    matches!(port, 0 | 22 | 53 | 2379 | 2380 | 10248..=10250 | 10256 | 10257 | 10259 | 30000..=32767)
+}
+
 pub fn overlap(a: Ipv4Net, b: Ipv4Net) -> bool {
     a.contains(&b) || b.contains(&a)
 }

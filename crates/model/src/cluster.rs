@@ -9,7 +9,7 @@ use std::str::FromStr;
 use ipnet::Ipv4Net;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cni, VipBy, address, names, resources};
+use crate::{Cni, NodeConfig, VipBy, address, names, resources};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cluster {
@@ -37,6 +37,35 @@ pub struct Cluster {
     pub wait: Wait,
     pub cni: Cni,
     pub vip_by: VipBy,
+    /// What nodes inherit besides their size, which is above.
+    #[serde(default)]
+    pub node_defaults: NodeConfig,
+    #[serde(default)]
+    pub extras: Extras,
+}
+
+/// What else a cluster is to have. Empty unless its file says so.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+pub struct Extras {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kube_proxy_mode: Option<ProxyMode>,
+    /// Files or URLs, applied when the API answers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub manifests: Vec<String>,
+    /// Loaded into all nodes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProxyMode {
+    Iptables,
+    Ipvs,
+    Nftables,
+    /// No kube-proxy at all.
+    None,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,8 +85,9 @@ pub struct Node {
     pub control_plane: bool,
     pub worker: bool,
     pub kubernetes_version: String,
-    pub cpus: Option<u32>,
-    pub memory_mib: Option<u32>,
+    /// What it has of its own; the rest is the cluster's.
+    #[serde(default)]
+    pub config: NodeConfig,
 }
 
 /// What `start` waits for before it returns (minikube's VerifyComponents).
@@ -181,8 +211,7 @@ impl Cluster {
             control_plane,
             worker: true,
             kubernetes_version: self.kubernetes_version.clone(),
-            cpus: None,
-            memory_mib: None,
+            config: NodeConfig::default(),
         })
     }
 
@@ -196,17 +225,26 @@ impl Cluster {
             return;
         }
         for node in self.nodes.iter_mut().take(before) {
-            node.memory_mib.get_or_insert(old);
+            node.config.memory_mib.get_or_insert(old);
         }
         self.memory_mib = new;
     }
 
     pub fn node_cpus(&self, node: &Node) -> u32 {
-        node.cpus.unwrap_or(self.cpus)
+        node.config.cpus.unwrap_or(self.cpus)
     }
 
     pub fn node_memory_mib(&self, node: &Node) -> u32 {
-        node.memory_mib.unwrap_or(self.memory_mib)
+        node.config.memory_mib.unwrap_or(self.memory_mib)
+    }
+
+    /// All that a node is to have, its own and what it inherits.
+    pub fn config_of(&self, node: &Node) -> NodeConfig {
+        let mut base = self.node_defaults.clone();
+        (base.cpus, base.memory_mib, base.disk_mib) =
+            (Some(self.cpus), Some(self.memory_mib), Some(self.disk_mib));
+        let base = if node.control_plane { base } else { base.for_worker() };
+        node.config.over(&base)
     }
 
     pub fn pod_cidr_of(&self, node: &Node) -> Ipv4Net {

@@ -9,8 +9,8 @@ use ipnet::Ipv4Net;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{Cluster, DriverKind, Network, Node, Wait, WaitFor};
-use crate::{Cni, VipBy};
+use crate::cluster::{Cluster, DriverKind, Extras, Network, Node, Wait, WaitFor};
+use crate::{Cni, NodeConfig, VipBy};
 
 /// Of what lies under `Manykube`. Raised when an older manykube would misread a file.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -111,7 +111,11 @@ struct Extra {
     #[serde(rename = "PodCIDR")]
     pod_cidr: Ipv4Net,
     #[serde(default)]
-    nodes: BTreeMap<String, ExtraNode>,
+    nodes: BTreeMap<String, NodeConfig>,
+    #[serde(default)]
+    node_defaults: NodeConfig,
+    #[serde(default)]
+    extras: Extras,
     #[serde(default)]
     kube_vip: Option<KubeVip>,
 }
@@ -121,14 +125,6 @@ struct Extra {
 #[serde(rename_all = "PascalCase")]
 struct KubeVip {
     image: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct ExtraNode {
-    #[serde(rename = "CPUs")]
-    cpus: Option<u32>,
-    memory: Option<u32>,
 }
 
 /// A file as it was read: what it means to us, and everything that was in it.
@@ -168,7 +164,7 @@ fn cluster(file: File) -> Result<Cluster, ConfigError> {
     if file.nodes.iter().any(|n| n.kubernetes_version.is_empty()) {
         return Err(ConfigError::Content("a node has no KubernetesVersion".into()));
     }
-    let extra = match file.manykube {
+    let mut extra = match file.manykube {
         Some(extra) => extra,
         // A file of minikube's: one /24 around the first node, its fixed range for pods.
         None => Extra {
@@ -176,19 +172,17 @@ fn cluster(file: File) -> Result<Cluster, ConfigError> {
             pod_cidr: Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 16),
             nodes: BTreeMap::new(),
             kube_vip: None,
+            node_defaults: NodeConfig::default(),
+            extras: Extras::default(),
         },
     };
-    let nodes = file.nodes.into_iter().map(|n| {
-        let size = extra.nodes.get(&n.name);
-        Node {
-            cpus: size.and_then(|s| s.cpus),
-            memory_mib: size.and_then(|s| s.memory),
-            name: n.name,
-            ip: n.ip,
-            control_plane: n.control_plane,
-            worker: n.worker,
-            kubernetes_version: n.kubernetes_version,
-        }
+    let nodes = file.nodes.into_iter().map(|n| Node {
+        config: extra.nodes.remove(&n.name).unwrap_or_default(),
+        name: n.name,
+        ip: n.ip,
+        control_plane: n.control_plane,
+        worker: n.worker,
+        kubernetes_version: n.kubernetes_version,
     });
     let verify = file.verify_components.unwrap_or_default();
     let kube = file.kubernetes_config;
@@ -224,6 +218,8 @@ fn cluster(file: File) -> Result<Cluster, ConfigError> {
         },
         cni,
         vip_by: extra.kube_vip.map_or(VipBy::Agent, |k| VipBy::KubeVip { image: k.image }),
+        node_defaults: extra.node_defaults,
+        extras: extra.extras,
     })
 }
 
@@ -235,7 +231,9 @@ pub fn render(cluster: &Cluster, previous: Option<&Map<String, Value>>) -> Map<S
     // These are ours as a whole: an entry that is gone is to be gone, not merged.
     doc.insert("Addons".into(), Value::Null);
     if let Some(extra) = doc.get_mut("Manykube").and_then(Value::as_object_mut) {
-        extra.insert("Nodes".into(), Value::Null);
+        for key in ["Nodes", "NodeDefaults", "Extras", "KubeVip"] {
+            extra.shift_remove(key);
+        }
     }
     merge(&mut doc, known(cluster));
     doc.insert("Nodes".into(), nodes(cluster, &old_nodes));
@@ -250,7 +248,7 @@ pub fn render_text(cluster: &Cluster, previous: Option<&Map<String, Value>>) -> 
 }
 
 /// Objects are merged, all else is replaced.
-fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
+pub(crate) fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
     for (key, value) in from {
         match (into.get_mut(&key), value) {
             (Some(Value::Object(old)), Value::Object(new)) => merge(old, new),
@@ -267,20 +265,26 @@ fn list<T: ToString>(items: &[T]) -> Value {
 
 fn known(c: &Cluster) -> Map<String, Value> {
     let vip = if c.is_ha() { c.vip().to_string() } else { String::new() };
-    let sizes: Map<String, Value> = c
-        .nodes
-        .iter()
-        .filter(|n| n.cpus.is_some() || n.memory_mib.is_some())
-        .map(|n| (n.name.clone(), json!({ "CPUs": n.cpus, "Memory": n.memory_mib })))
-        .collect();
+    let configs: Map<String, Value> =
+        c.nodes.iter().filter(|n| !n.config.is_empty()).map(|n| (n.name.clone(), json!(n.config))).collect();
+    let mut ours = Map::new();
+    ours.insert("SchemaVersion".into(), SCHEMA_VERSION.into());
+    ours.insert("Subnet".into(), json!(c.network.subnet));
+    ours.insert("PodCIDR".into(), json!(c.network.pod_cidr));
+    ours.insert("Nodes".into(), configs.into());
+    if !c.node_defaults.is_empty() {
+        ours.insert("NodeDefaults".into(), json!(c.node_defaults));
+    }
+    if c.extras != Extras::default() {
+        ours.insert("Extras".into(), json!(c.extras));
+    }
+    if let VipBy::KubeVip { image } = &c.vip_by {
+        ours.insert("KubeVip".into(), json!({ "Image": image }));
+    }
     let verify: Map<String, Value> = WaitFor::ALL
         .into_iter()
         .map(|w| (w.as_str().into(), c.wait.components.contains(&w).into()))
         .collect();
-    let kube_vip = match &c.vip_by {
-        VipBy::Agent => Value::Null,
-        VipBy::KubeVip { image } => json!({ "Image": image }),
-    };
     match json!({
         "Name": c.name,
         "Driver": c.driver.to_string(),
@@ -305,13 +309,7 @@ fn known(c: &Cluster) -> Map<String, Value> {
             "CNI": c.cni.as_str(),
         },
         "Addons": c.addons,
-        "Manykube": {
-            "SchemaVersion": SCHEMA_VERSION,
-            "Subnet": c.network.subnet,
-            "PodCIDR": c.network.pod_cidr,
-            "Nodes": sizes,
-            "KubeVip": kube_vip,
-        },
+        "Manykube": ours,
     }) {
         Value::Object(doc) => doc,
         _ => Map::new(),

@@ -28,8 +28,7 @@ pub fn sample() -> Cluster {
             control_plane: true,
             worker: true,
             kubernetes_version: "v1.37.1".into(),
-            cpus: None,
-            memory_mib: None,
+            config: NodeConfig::default(),
         }],
         api_names: vec![],
         api_ips: vec![],
@@ -41,6 +40,8 @@ pub fn sample() -> Cluster {
         wait: Wait { components: vec![WaitFor::Apiserver, WaitFor::SystemPods] },
         cni: Cni::BuiltIn,
         vip_by: VipBy::Agent,
+        node_defaults: NodeConfig::default(),
+        extras: Extras::default(),
     }
 }
 
@@ -113,6 +114,19 @@ fn errors_say_where() {
     assert!(matches!(parse("[]"), Err(ConfigError::Syntax { .. })));
 }
 
+/// One that says something of everything.
+fn rich(cpus: Option<u32>, memory_mib: Option<u32>) -> NodeConfig {
+    serde_json::from_value(json!({
+        "CPUs": cpus, "Memory": memory_mib, "DiskSize": 9000, "ContainerRuntime": "containerd",
+        "BaseImage": "example.com/node:1", "ExtraConfig": { "kubelet": { "max-pods": "9" } },
+        "FeatureGates": { "AllAlpha": true }, "Labels": { "a": "b" }, "Taints": ["gpu=yes:NoSchedule"],
+        "Mounts": ["/a:/b:ro"], "Ports": ["127.0.0.1:80:80/udp"], "Binaries": { "kubelet": "/k" },
+        "Files": [{ "Path": "/x", "Mode": 420, "From": { "Content": "y" } }],
+        "Patches": { "Kubelet": { "maxPods": 9 }, "Kubeadm": [{ "kind": "A" }], "Containerd": ["a = 1"] },
+    }))
+    .unwrap()
+}
+
 fn any_cluster() -> impl Strategy<Value = Cluster> {
     let sizes = prop::collection::vec((prop::option::of(2u32..64), prop::option::of(1800u32..99999)), 1..6);
     let waits = prop::collection::btree_set(prop::sample::select(WaitFor::ALL.to_vec()), 0..7);
@@ -130,8 +144,11 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
                     control_plane: i as usize <= planes,
                     worker: true,
                     kubernetes_version: "v1.37.1".into(),
-                    cpus: *cpus,
-                    memory_mib: *memory_mib,
+                    config: if i == 2 {
+                        rich(*cpus, *memory_mib)
+                    } else {
+                        NodeConfig { cpus: *cpus, memory_mib: *memory_mib, ..NodeConfig::default() }
+                    },
                 })
                 .collect();
             c.wait.components = waits.into_iter().collect();
@@ -145,6 +162,11 @@ fn any_cluster() -> impl Strategy<Value = Cluster> {
                 c.api_names = vec!["api.example".into()];
                 c.api_ips = vec![Ipv4Addr::new(10, 1, 2, 3)];
                 c.cni = Cni::Manifest("/tmp/cni.yaml".into());
+            }
+            if embed {
+                c.node_defaults = NodeConfig { cpus: None, ..rich(None, None) };
+                c.extras.kube_proxy_mode = Some(crate::cluster::ProxyMode::Nftables);
+                c.extras.images = vec!["example.com/app:1".into()];
             }
             c
         },
@@ -191,4 +213,35 @@ fn a_worker_added_later_has_no_port() {
     assert_eq!(ports, [8443, 8443, 0, 8443]);
     // It stays so.
     assert_eq!(render_text(&cluster, Some(&again.raw)), text);
+}
+
+#[test]
+fn a_node_carries_what_is_its_own() {
+    let mut cluster = sample();
+    cluster.nodes[0].config = rich(Some(4), None);
+    cluster.node_defaults.labels.insert("all".into(), "yes".into());
+    let again = parse(&render_text(&cluster, None)).unwrap().cluster;
+    assert_eq!(again, cluster);
+    let config = again.config_of(&again.nodes[0]);
+    assert_eq!((config.cpus, config.memory_mib, config.labels.len()), (Some(4), Some(3072), 2));
+    // minikube's own part of the entry is as it was.
+    let doc = render(&cluster, None);
+    assert_eq!(doc["Nodes"][0].as_object().unwrap().len(), 7);
+    let keys = doc["Manykube"]["Nodes"][""].as_object().unwrap();
+    assert_eq!(keys.keys().next().unwrap(), "CPUs");
+}
+
+#[test]
+fn files_of_before_are_read() {
+    let mut doc = render(&sample(), None);
+    doc["Manykube"] = json!({
+        "SchemaVersion": 1, "Subnet": "192.168.49.0/24", "PodCIDR": "10.244.0.0/16",
+        "Nodes": { "": { "CPUs": 4, "Memory": null } },
+    });
+    let cluster = parse(&Value::Object(doc.clone()).to_string()).unwrap().cluster;
+    assert_eq!(cluster.nodes[0].config, NodeConfig { cpus: Some(4), ..NodeConfig::default() });
+    assert!(cluster.node_defaults.is_empty());
+    // An older render wrote null where there was nothing.
+    doc["Manykube"]["Nodes"] = json!({});
+    assert_eq!(parse(&Value::Object(doc).to_string()).unwrap().cluster, sample());
 }

@@ -7,14 +7,17 @@ pub mod cni;
 pub mod config_file;
 pub mod home;
 pub mod names;
+pub mod node_config;
 pub mod node_spec;
 pub mod reason;
 pub mod resources;
+pub mod skew;
 pub mod status;
 pub mod vip;
 
 pub use cluster::{Cluster, DriverKind, Node};
 pub use cni::Cni;
 pub use home::Home;
+pub use node_config::NodeConfig;
 pub use reason::{Fault, Reason};
 pub use vip::VipBy;

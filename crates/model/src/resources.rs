@@ -45,8 +45,8 @@ fn usage(flag: &str, text: &str, want: &str) -> Fault {
     Fault::new(Reason::Usage, format!("Invalid value {text:?} for --{flag}: {want}"))
 }
 
-/// MiB: a bare number is MiB, a suffix is binary (`4g`, `4gb`, `4GiB` are all 4096).
-fn mib(text: &str) -> Option<u32> {
+/// MiB: a bare number is MiB, a suffix is binary (`4g`, `4gb`, `4Gi`, `4GiB` are all 4096).
+pub fn mib(text: &str) -> Option<u32> {
     let lower = text.trim().to_ascii_lowercase();
     let digits = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
     let (number, unit) = lower.split_at(digits);
@@ -56,7 +56,7 @@ fn mib(text: &str) -> Option<u32> {
     }
     let unit = match unit {
         "b" => "",
-        _ => unit.strip_suffix("ib").or_else(|| unit.strip_suffix('b')).unwrap_or(unit),
+        _ => ["ib", "b", "i"].iter().find_map(|end| unit.strip_suffix(end)).unwrap_or(unit),
     };
     let bytes_per = match unit {
         "" => 1.0,
@@ -193,6 +193,8 @@ mod tests {
             ("4g", 4096),
             ("4gb", 4096),
             ("2GiB", 2048),
+            ("2Gi", 2048),
+            ("512Mi", 512),
             ("1.5g", 1536),
             ("1t", 1024 * 1024),
             ("3145728k", 3072),

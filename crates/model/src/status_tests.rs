@@ -12,8 +12,7 @@ fn cluster(control_planes: u32, workers: u32) -> Cluster {
         control_plane: i <= control_planes,
         worker: true,
         kubernetes_version: "v1.37.1".into(),
-        cpus: None,
-        memory_mib: None,
+        config: crate::NodeConfig::default(),
     };
     Cluster {
         name: "demo".into(),
@@ -40,6 +39,8 @@ fn cluster(control_planes: u32, workers: u32) -> Cluster {
         wait: Wait { components: vec![] },
         cni: Cni::BuiltIn,
         vip_by: VipBy::Agent,
+        node_defaults: crate::NodeConfig::default(),
+        extras: crate::cluster::Extras::default(),
     }
 }
 

@@ -33,8 +33,7 @@ pub fn planes(control_planes: usize, count: usize) -> Cluster {
         control_plane: number <= control_planes,
         worker: true,
         kubernetes_version: "v1.37.1".into(),
-        cpus: None,
-        memory_mib: None,
+        config: model::NodeConfig::default(),
     };
     Cluster {
         name: "minikube".into(),
@@ -61,6 +60,8 @@ pub fn planes(control_planes: usize, count: usize) -> Cluster {
         wait: Wait { components: vec![WaitFor::SystemPods] },
         cni: Cni::BuiltIn,
         vip_by: VipBy::Agent,
+        node_defaults: model::NodeConfig::default(),
+        extras: model::cluster::Extras::default(),
     }
 }
 

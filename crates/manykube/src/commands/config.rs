@@ -17,6 +17,8 @@ pub struct Args {
 
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
+    /// Print the cluster file of a cluster: what start -f would make the same one from
+    Export,
     /// Print a setting
     Get { key: String },
     /// Change a setting
@@ -74,6 +76,10 @@ const KEYS: &[(&str, Kind, bool)] = &[
 
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     match &args.command {
+        Command::Export => {
+            let file = cluster_file::export(&super::cluster::load(ctx)?);
+            print(&cluster_file::write(&file).map_err(|e| anyhow::anyhow!("write the cluster file: {e}"))?);
+        }
         Command::Get { key } => match settings::load(&ctx.home)?.get(key) {
             Some(value) => print(&format!("{}\n", text(value))),
             None => {

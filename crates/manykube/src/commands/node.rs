@@ -298,7 +298,7 @@ async fn delete(ctx: &Ctx, name: &str, force: bool) -> Result<()> {
 }
 
 /// The record of it goes last.
-async fn remove(ctx: &Ctx, file: &ConfigFile, node: &Node, force: bool) -> Result<()> {
+pub async fn remove(ctx: &Ctx, file: &ConfigFile, node: &Node, force: bool) -> Result<()> {
     let cluster = &file.cluster;
     core::leave(ctx, cluster, node, Leave::Delete, force).await?;
     let mut after = cluster.clone();

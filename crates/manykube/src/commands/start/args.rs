@@ -1,6 +1,7 @@
 //! The flags of `start` that mean something here. What is not given stays `None`: then the existing
 //! profile or the default decides.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::vip;
@@ -10,6 +11,15 @@ use crate::report::Output;
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
+    /// The cluster from a file, or from standard input (-)
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<String>,
+    /// That file, once it was read.
+    #[arg(skip)]
+    pub input: Option<Rc<super::file::Input>>,
+    /// Remove nodes that the file does not have any more without asking
+    #[arg(long)]
+    pub yes: bool,
     /// What nodes are made of (native)
     #[arg(short, long, visible_alias = "vm-driver")]
     pub driver: Option<String>,

@@ -72,6 +72,8 @@ pub fn fresh(args: &Args, facts: &Facts<'_>) -> Result<Cluster, Fault> {
         wait: Wait { components: vec![WaitFor::Apiserver, WaitFor::SystemPods] },
         cni: facts.cni.clone(),
         vip_by: facts.vip_by.clone(),
+        node_defaults: model::NodeConfig::default(),
+        extras: model::cluster::Extras::default(),
     };
     changeable(&mut cluster, args)?;
     Ok(cluster)
@@ -100,8 +102,7 @@ fn nodes(network: &Network, count: u32, control_planes: u32, version: &str) -> R
             control_plane: number <= control_planes,
             worker: true,
             kubernetes_version: version.to_owned(),
-            cpus: None,
-            memory_mib: None,
+            config: model::NodeConfig::default(),
         })
     };
     let full = || values::usage(format!("{} has no room for {count} nodes", network.subnet));
@@ -199,7 +200,7 @@ pub fn existing(old: &Cluster, args: &Args, host: HostSize) -> Result<(Cluster, 
 }
 
 /// What can be changed on a cluster at any start.
-fn changeable(cluster: &mut Cluster, args: &Args) -> Result<(), Fault> {
+pub fn changeable(cluster: &mut Cluster, args: &Args) -> Result<(), Fault> {
     if !args.apiserver_names.is_empty() {
         cluster.api_names = args
             .apiserver_names

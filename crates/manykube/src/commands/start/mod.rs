@@ -4,6 +4,7 @@ mod args;
 mod checks;
 mod cni;
 pub mod desired;
+pub mod file;
 mod messages;
 mod values;
 mod versions;
@@ -20,6 +21,7 @@ use super::cluster as common;
 use crate::core::{self, StartOpts, Started};
 use crate::ctx::Ctx;
 use crate::host;
+use crate::report::{Event, Style};
 use crate::state::lock::ProfileLock;
 use crate::state::profile;
 
@@ -31,10 +33,33 @@ struct Wanted {
     /// The text of a new cluster's pod network, when it is the user's.
     manifest: Option<String>,
     warnings: Vec<String>,
+    /// Of an existing cluster, by its file.
+    changes: file::Changes,
+}
+
+impl Wanted {
+    /// Names of the machines that go.
+    fn removed(&self) -> Vec<String> {
+        self.changes.removed.iter().map(|n| self.cluster.machine(n)).collect()
+    }
+}
+
+impl Args {
+    /// Reads the file, if there is one; the name it gives the cluster.
+    pub fn read(&mut self) -> Result<Option<String>, Fault> {
+        let Some(path) = &self.file else { return Ok(None) };
+        let input = file::read(path)?;
+        let name = input.parsed.file.name.clone();
+        self.input = Some(input);
+        Ok(name)
+    }
 }
 
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     checks::flags(args)?;
+    if args.input.is_some() {
+        file::check_flags(args)?;
+    }
     ctx.run(start(ctx, args)).map(|()| 0)
 }
 
@@ -43,22 +68,31 @@ async fn start(ctx: &Ctx, args: &Args) -> Result<()> {
     let wanted = wanted(ctx, args).await?;
     messages::greeting(ctx, &wanted.cluster, wanted.old.is_some(), args.driver.is_some());
     checks::ignored(args).into_iter().chain(wanted.warnings.clone()).for_each(|w| ctx.warn(w));
+    wanted.changes.lines.iter().for_each(|line| ctx.emit(Event::info(Style::Option, line)));
     if args.dry_run {
         core::start(ctx, &wanted.cluster, opts(args)).await?;
         messages::dry_run(ctx);
         return Ok(());
     }
+    let agreed = wanted.removed();
+    file::confirm(&agreed, args.yes)?;
     let lock = ProfileLock::acquire(ctx, &ctx.profile).await?;
     // Of all that is new, one at a time: two would pick the same subnet.
     let choosing = choosing(ctx)?;
     // Again: while this command waited, another one may have changed the profile.
     let wanted = self::wanted(ctx, args).await?;
+    if wanted.removed() != agreed {
+        file::confirm(&wanted.removed(), args.yes)?;
+    }
+    let mut saved = wanted.cluster.clone();
+    // A node is forgotten only when it is gone.
+    saved.nodes.extend(wanted.changes.removed.iter().cloned());
     if let Some(text) = &wanted.manifest {
         profile::save_cni(&ctx.home, &ctx.profile, text)?;
     }
-    profile::save(&ctx.home, &wanted.cluster, wanted.old.as_ref().map(|f| &f.raw))?;
+    profile::save(&ctx.home, &saved, wanted.old.as_ref().map(|f| &f.raw))?;
     drop(choosing);
-    let result = make(ctx, args, &wanted).await;
+    let result = make(ctx, args, &wanted, &saved).await;
     if result.is_err() && args.delete_on_failure && wanted.old.is_none() && !ctx.cancel.is_cancelled() {
         super::delete::remove(ctx, &ctx.profile, Some(&wanted.cluster), lock).await?;
     }
@@ -74,6 +108,9 @@ fn choosing(ctx: &Ctx) -> Result<std::fs::File> {
 }
 
 async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
+    let input = args.input.as_deref();
+    let merged = input.map(|input| file::as_flags(args, &input.parsed.file));
+    let args = merged.as_ref().unwrap_or(args);
     if names::is_reserved_profile(&ctx.profile) {
         return Err(super::profile::reserved(&ctx.profile).into());
     }
@@ -82,13 +119,21 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
     let driver = checks::driver(ctx, args, before)?;
     let version = version(args, before)?;
     let host = host::size();
-    let mut manifest = None;
-    let (cluster, warnings) = match before {
-        Some(before) => {
+    let (mut manifest, mut changes) = (None, file::Changes::default());
+    let (cluster, warnings) = match (before, input) {
+        (Some(before), input) => {
             versions::check_change(&ctx.profile, &before.kubernetes_version, &version)?;
-            desired::existing(before, args, host)?
+            match input {
+                Some(input) => {
+                    let base = file::over(before, args, &version, host)?;
+                    let cluster = input.resolve(&base, host, args.force)?;
+                    changes = file::changes(before, &cluster)?;
+                    (cluster, input.notes())
+                }
+                None => desired::existing(before, args, host)?,
+            }
         }
-        None => {
+        (None, input) => {
             checks::name_is_free(&ctx.home, &ctx.profile)?;
             let cni = cni::asked(args)?.unwrap_or_default();
             manifest = cni::read(&cni)?;
@@ -96,10 +141,19 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
             let facts = Facts { profile: &ctx.profile, driver, version, host, taken: &[], cni, vip_by };
             // Flags first: what is wrong with them is the same on every host.
             desired::fresh(args, &facts)?;
-            let taken = core::network_in_use(ctx).await?;
+            let mut taken = core::network_in_use(ctx).await?;
+            // Where the file puts pods, no subnet may be chosen either.
+            taken.extend(input.and_then(|i| i.parsed.file.networking.pod_subnet));
             let images = core::images_of(ctx, &facts.version)?;
             let vip_by = vip::choose(args, &images).await?;
-            (desired::fresh(args, &Facts { taken: &taken, vip_by, ..facts })?, Vec::new())
+            let mut cluster = desired::fresh(args, &Facts { taken: &taken, vip_by, ..facts })?;
+            match input {
+                Some(input) => {
+                    cluster.nodes.clear();
+                    (input.resolve(&cluster, host, args.force)?, input.notes())
+                }
+                None => (cluster, Vec::new()),
+            }
         }
     };
     host_can(ctx, args, driver)?;
@@ -109,7 +163,7 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
     let mut warnings = warnings;
     warnings.extend(desired::even(&cluster));
     warnings.extend(core::room(ctx, &cluster, args.force).await?);
-    Ok(Wanted { cluster, old, manifest, warnings })
+    Ok(Wanted { cluster, old, manifest, warnings, changes })
 }
 
 fn version(args: &Args, old: Option<&Cluster>) -> Result<String, Fault> {
@@ -134,8 +188,8 @@ fn opts(args: &Args) -> StartOpts {
     StartOpts { dry_run: args.dry_run, wait_timeout: args.wait_timeout }
 }
 
-async fn make(ctx: &Ctx, args: &Args, wanted: &Wanted) -> Result<()> {
-    let cluster = &wanted.cluster;
+/// `cluster` is what is wanted, and the nodes that still have to go.
+async fn make(ctx: &Ctx, args: &Args, wanted: &Wanted, cluster: &Cluster) -> Result<()> {
     ctx.recorder.open(&ctx.home.profile_events(&cluster.name))?;
     messages::starting(ctx, cluster);
     if core::start(ctx, cluster, opts(args)).await? == Started::AlreadyRunning {
@@ -143,6 +197,11 @@ async fn make(ctx: &Ctx, args: &Args, wanted: &Wanted) -> Result<()> {
         messages::already_running(ctx, cluster);
     }
     common::write_kubeconfig(ctx, cluster, !cluster.keep_context)?;
+    for node in &wanted.changes.removed {
+        let message = format!("Deleting node {} from cluster {}", cluster.machine(node), cluster.name);
+        ctx.emit(Event::info(Style::Deleting, message));
+        super::node::remove(ctx, &profile::require(&ctx.home, &ctx.profile)?, node, false).await?;
+    }
     messages::pod_network(ctx, cluster);
     messages::done(ctx, cluster);
     Ok(())

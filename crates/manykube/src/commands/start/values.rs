@@ -79,11 +79,8 @@ pub fn domain(flag: &str, text: &str) -> Result<String, Fault> {
     good.then(|| text.to_owned()).ok_or_else(|| usage(format!("--{flag}={text} is not a DNS name")))
 }
 
-/// Ports that other parts of a node listen on.
-const TAKEN: [u16; 9] = [22, 53, 2379, 2380, 10248, 10249, 10250, 10256, 10257];
-
 pub fn api_port(port: u16) -> Result<u16, Fault> {
-    if port == 0 || TAKEN.contains(&port) || port == 10259 || (30000..=32767).contains(&port) {
+    if model::address::is_node_port_taken(port) {
         return Err(usage(format!("--apiserver-port={port} is in use in every node"))
             .advice("Use another one, like 8443 or 6443"));
     }
