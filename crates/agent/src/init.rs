@@ -12,7 +12,7 @@ use crate::reaper::Reaper;
 use crate::service::{self, Service};
 use crate::state::Node;
 use crate::vip::{self, Place};
-use crate::{capacity, cni, files, log, network, peers, poweroff, prepare, routes, socket, sysctl};
+use crate::{capacity, cni, files, log, network, peers, poweroff, prepare, resize, routes, socket, sysctl};
 
 pub fn run() -> ExitCode {
     log::init();
@@ -60,7 +60,8 @@ async fn boot(node: Rc<Node>, reaper: Reaper) {
 async fn bring_up(node: &Rc<Node>, reaper: &Reaper) -> Result<()> {
     files::write(&node.spec)?;
     sysctl::apply();
-    capacity::show(node.spec.memory_mib)?;
+    let capacity = capacity::show(node.spec.memory_mib)?;
+    spawn_local(resize::follow(node.clone(), capacity));
     cni::write(&node.spec.network)?;
     let containerd = Service::start(node, reaper, service::containerd());
     // The network, containerd and kubeadm's files do not need each other.

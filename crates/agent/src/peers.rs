@@ -4,7 +4,6 @@
 //! fill it, for example a watch of the API's Nodes with a certificate of its own; a file that the
 //! host writes is there before any API server answers, is the same on all nodes, and needs nothing.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,10 +13,9 @@ use tokio::sync::watch;
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
-const LOOK: Duration = Duration::from_millis(200);
+use crate::mark::mark;
 
-/// What makes two looks at a file different.
-type Mark = (u64, i64, i64, u64);
+const LOOK: Duration = Duration::from_millis(200);
 
 pub fn follow(path: PathBuf) -> watch::Receiver<Peers> {
     // Looked at before it is read: a change in between is seen as one the next time.
@@ -38,11 +36,6 @@ pub fn follow(path: PathBuf) -> watch::Receiver<Peers> {
         }
     });
     receiver
-}
-
-fn mark(path: &Path) -> Option<Mark> {
-    let m = std::fs::metadata(path).ok()?;
-    Some((m.ino(), m.mtime(), m.mtime_nsec(), m.len()))
 }
 
 fn read(path: &Path) -> Result<Option<Peers>> {

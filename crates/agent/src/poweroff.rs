@@ -39,7 +39,7 @@ pub async fn run(node: &Rc<Node>) {
     rustix::fs::sync();
 }
 
-async fn stop_service(node: &Node, name: &str) {
+pub async fn stop_service(node: &Node, name: &str) {
     let pid = node.state.borrow().services.get(name).and_then(|s| s.pid);
     let Some(pid) = pid.and_then(|p| i32::try_from(p).ok()).map(Pid::from_raw) else { return };
     let _ = kill(pid, Signal::SIGTERM);

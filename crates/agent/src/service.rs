@@ -17,6 +17,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Whoever ran this long is not in a crash loop.
 const HEALTHY: Duration = Duration::from_secs(30);
+/// Bytes of a log.
+const LAST_WORDS: usize = 16 << 10;
 const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 
 pub struct Recipe {
@@ -80,6 +82,11 @@ async fn supervise(node: Rc<Node>, reaper: Reaper, recipe: Recipe) {
             return;
         }
         tracing::warn!("{} ended ({ended}), again in {pause:?}", recipe.name);
+        if pause == LONGEST_PAUSE {
+            let problem =
+                format!("{} ends again and again ({ended}): {}", recipe.name, last_words(recipe.name));
+            node.state.borrow_mut().problem = Some(problem);
+        }
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
         restarts += 1;
@@ -92,6 +99,14 @@ fn spawn(reaper: &Reaper, recipe: &Recipe) -> Result<Child> {
     let mut command = (recipe.command)()?;
     command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
     reaper.spawn(&mut command)
+}
+
+/// The line of its log that says most, which is the last one that is no part of a trace or a usage text.
+fn last_words(name: &str) -> String {
+    let text = std::fs::read(format!("{LOG_DIR}/{name}.log")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text[text.len().saturating_sub(LAST_WORDS)..]).into_owned();
+    let says = |line: &&str| line.starts_with('E') || line.contains("err") || line.contains("ailed");
+    text.lines().rev().find(says).or_else(|| text.lines().last()).unwrap_or("it said nothing").to_owned()
 }
 
 fn note(node: &Node, recipe: &Recipe, pid: Option<i32>, restarts: u32, last_exit: Option<String>) {

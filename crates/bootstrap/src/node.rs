@@ -1,6 +1,7 @@
 //! Everything that is put into a node before it boots.
 
 use anyhow::Result;
+use model::node_config::FileSource;
 use model::node_spec::NodeFile;
 use model::{Cluster, Node};
 
@@ -18,8 +19,17 @@ pub fn node_files(cluster: &Cluster, node: &Node, pki: &Pki, options: &Options) 
     let mut files = certificates(cluster, node, pki)?;
     files.extend(kubeconfig::files(cluster, node, pki)?);
     files.extend(kubeadm::files(cluster, node, options)?);
-    files.push(containerd::file(&options.pause_image));
+    let own = cluster.config_of(node);
+    files.push(containerd::file(&options.pause_image, &own.patches.containerd)?);
     files.extend(kube_vip::file(cluster, node, options.join.is_some())?);
+    // Last: who places a file means it, also where one of ours lies.
+    for file in &own.files {
+        let data = match &file.from {
+            FileSource::Content(text) => text.clone().into_bytes(),
+            FileSource::Host(path) => fs_err::read(path)?,
+        };
+        files.push(NodeFile::new(file.path.clone(), file.mode, data));
+    }
     Ok(files)
 }
 

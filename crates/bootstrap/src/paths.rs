@@ -11,6 +11,8 @@ pub const MANIFESTS: &str = "/etc/kubernetes/manifests";
 pub const HELD: &str = "/etc/kubernetes/held";
 pub const PATCHES: &str = "/etc/kubernetes/patches";
 pub const KUBELET: &str = "/var/lib/kubelet";
+/// Programs of the user's that take the place of those in images.
+pub const PROGRAMS: &str = "/usr/local/lib/manykube/bin";
 pub const RESOLV_CONF: &str = "/etc/manykube/resolv.conf";
 pub const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
 pub const CRI_SOCKET: &str = "unix:///run/containerd/containerd.sock";

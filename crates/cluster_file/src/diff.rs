@@ -3,25 +3,9 @@
 use std::fmt;
 
 use model::cluster::Node;
+use model::node_config::change::json;
+use model::node_config::{Change, Setup, Takes};
 use model::{Cluster, Cni, NodeConfig};
-
-/// What it takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Effect {
-    /// While everything runs.
-    Live,
-    /// The node restarts.
-    Restart,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// The key of the file.
-    pub what: &'static str,
-    pub from: String,
-    pub to: String,
-    pub effect: Effect,
-}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeChange {
@@ -30,8 +14,8 @@ pub struct NodeChange {
 }
 
 impl NodeChange {
-    pub fn effect(&self) -> Effect {
-        self.changes.iter().map(|c| c.effect).max().unwrap_or(Effect::Live)
+    pub fn takes(&self) -> Takes {
+        self.changes.iter().map(|c| c.takes).max().unwrap_or(Takes::Live)
     }
 }
 
@@ -83,7 +67,7 @@ pub fn diff(current: &Cluster, wanted: &Cluster) -> Result<Diff, Vec<Fixed>> {
         let (before, after) = (current.config_of(&old), wanted.config_of(new));
         let shown = wanted.machine(new);
         fixed.extend(fixed_of_node(&shown, &old, new, &before, &after));
-        let changes = of_node(&old, new, &before, &after);
+        let changes = Setup::of(current, &old).changes(&Setup::of(wanted, new));
         if !changes.is_empty() {
             out.changed.push(NodeChange { name: new.name.clone(), changes });
         }
@@ -92,53 +76,8 @@ pub fn diff(current: &Cluster, wanted: &Cluster) -> Result<Diff, Vec<Fixed>> {
     if fixed.is_empty() { Ok(out) } else { Err(fixed) }
 }
 
-fn change<T: PartialEq>(
-    what: &'static str,
-    effect: Effect,
-    (old, new): (&T, &T),
-    show: impl Fn(&T) -> String,
-) -> Option<Change> {
-    (old != new).then(|| Change { what, from: show(old), to: show(new), effect })
-}
-
 fn role(node: &Node) -> &'static str {
     if node.control_plane { "control-plane" } else { "worker" }
-}
-
-/// Anything that serde can show, on one line.
-fn json<T: serde::Serialize>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_default()
-}
-
-/// The table of what takes what.
-fn of_node(old: &Node, new: &Node, a: &NodeConfig, b: &NodeConfig) -> Vec<Change> {
-    use Effect::{Live, Restart};
-    let version = (&old.kubernetes_version, &new.kubernetes_version);
-    let mib = |m: &Option<u32>| m.map_or("none".to_owned(), |m| format!("{m}Mi"));
-    // Later ones of the same key replace earlier ones, so their order is no difference.
-    let sorted = |list: &[model::node_config::Taint]| {
-        let mut list = list.to_vec();
-        list.sort();
-        list
-    };
-    [
-        change("cpus", Live, (&a.cpus, &b.cpus), |n| n.unwrap_or(0).to_string()),
-        change("memory", Live, (&a.memory_mib, &b.memory_mib), mib),
-        change("labels", Live, (&a.labels, &b.labels), json),
-        change("taints", Live, (&sorted(&a.taints), &sorted(&b.taints)), json),
-        change("kubernetesVersion", Restart, version, String::clone),
-        change("diskSize", Restart, (&a.disk_mib, &b.disk_mib), mib),
-        change("extraConfig", Restart, (&a.extra_config, &b.extra_config), json),
-        change("featureGates", Restart, (&a.feature_gates, &b.feature_gates), json),
-        change("mounts", Restart, (&a.mounts, &b.mounts), json),
-        change("ports", Restart, (&a.ports, &b.ports), json),
-        change("binaries", Restart, (&a.binaries, &b.binaries), json),
-        change("files", Restart, (&a.files, &b.files), json),
-        change("patches", Restart, (&a.patches, &b.patches), json),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
 }
 
 fn fixed_of_node(shown: &str, old: &Node, new: &Node, a: &NodeConfig, b: &NodeConfig) -> Vec<Fixed> {
@@ -156,11 +95,16 @@ fn fixed_of_node(shown: &str, old: &Node, new: &Node, a: &NodeConfig, b: &NodeCo
     let runtime = |i: &Option<String>| i.clone().unwrap_or_else(|| "containerd".to_owned());
     let shown_text = |t: &String| t.clone();
     [
-        change("role", Effect::Restart, (&role(old), &role(new)), |r| (*r).to_owned()),
-        change("baseImage", Effect::Restart, (&image(&a.base_image), &image(&b.base_image)), shown_text),
-        change(
+        Change::between("role", Takes::Restart, (&role(old), &role(new)), |r| (*r).to_owned()),
+        Change::between(
+            "baseImage",
+            Takes::Restart,
+            (&image(&a.base_image), &image(&b.base_image)),
+            shown_text,
+        ),
+        Change::between(
             "containerRuntime",
-            Effect::Restart,
+            Takes::Restart,
             (&runtime(&a.container_runtime), &runtime(&b.container_runtime)),
             shown_text,
         ),
@@ -195,25 +139,25 @@ fn fixed_of_cluster(a: &Cluster, b: &Cluster) -> Vec<Fixed> {
 }
 
 fn of_cluster(a: &Cluster, b: &Cluster) -> Vec<Change> {
-    use Effect::Live;
+    use Takes::Live;
     let sans = |c: &Cluster| (c.api_names.clone(), c.api_ips.clone());
     let context = |c: &Cluster| (c.namespace.clone(), c.keep_context, c.embed_certs);
     [
-        change("apiServer.extraSANs", Live, (&sans(a), &sans(b)), json),
-        change("certExpiration", Live, (&a.cert_expiration_hours, &b.cert_expiration_hours), |h| {
+        Change::between("apiServer.extraSANs", Live, (&sans(a), &sans(b)), json),
+        Change::between("certExpiration", Live, (&a.cert_expiration_hours, &b.cert_expiration_hours), |h| {
             format!("{h}h")
         }),
-        change("kubeconfig", Live, (&context(a), &context(b)), json),
-        change("wait", Live, (&a.wait.components, &b.wait.components), json),
-        change("addons", Live, (&a.addons, &b.addons), json),
-        change(
+        Change::between("kubeconfig", Live, (&context(a), &context(b)), json),
+        Change::between("wait", Live, (&a.wait.components, &b.wait.components), json),
+        Change::between("addons", Live, (&a.addons, &b.addons), json),
+        Change::between(
             "networking.kubeProxyMode",
             Live,
             (&a.extras.kube_proxy_mode, &b.extras.kube_proxy_mode),
             json,
         ),
-        change("manifests", Live, (&a.extras.manifests, &b.extras.manifests), json),
-        change("images", Live, (&a.extras.images, &b.extras.images), json),
+        Change::between("manifests", Live, (&a.extras.manifests, &b.extras.manifests), json),
+        Change::between("images", Live, (&a.extras.images, &b.extras.images), json),
     ]
     .into_iter()
     .flatten()

@@ -14,37 +14,37 @@ fn change_of(edit: impl Fn(&mut Node)) -> Result<Diff, Vec<Fixed>> {
 #[test]
 fn the_table() {
     type Edit = fn(&mut Node);
-    let table: [(&str, Effect, Edit); 13] = [
-        ("cpus", Effect::Live, |n| n.config.cpus = Some(7)),
-        ("memory", Effect::Live, |n| n.config.memory_mib = Some(7000)),
-        ("labels", Effect::Live, |n| drop(n.config.labels.insert("a".into(), "b".into()))),
-        ("taints", Effect::Live, |n| n.config.taints.push("a:NoExecute".parse().unwrap())),
-        ("kubernetesVersion", Effect::Restart, |n| n.kubernetes_version = "v1.36.0".into()),
-        ("diskSize", Effect::Restart, |n| n.config.disk_mib = Some(30000)),
-        ("extraConfig", Effect::Restart, |n| {
+    let table: [(&str, Takes, Edit); 13] = [
+        ("cpus", Takes::Live, |n| n.config.cpus = Some(7)),
+        ("memory", Takes::Live, |n| n.config.memory_mib = Some(7000)),
+        ("labels", Takes::Live, |n| drop(n.config.labels.insert("a".into(), "b".into()))),
+        ("taints", Takes::Live, |n| n.config.taints.push("a:NoExecute".parse().unwrap())),
+        ("kubernetesVersion", Takes::Restart, |n| n.kubernetes_version = "v1.36.0".into()),
+        ("diskSize", Takes::Restart, |n| n.config.disk_mib = Some(30000)),
+        ("extraConfig", Takes::Restart, |n| {
             n.config
                 .extra_config
                 .insert(model::node_config::Component::Kubelet, [("v".into(), "1".into())].into());
         }),
-        ("featureGates", Effect::Restart, |n| {
+        ("featureGates", Takes::Restart, |n| {
             n.config.feature_gates.insert("A".into(), true);
         }),
-        ("mounts", Effect::Restart, |n| n.config.mounts.push("/a:/b".parse().unwrap())),
-        ("ports", Effect::Restart, |n| n.config.ports.push("80:80".parse().unwrap())),
-        ("binaries", Effect::Restart, |n| {
+        ("mounts", Takes::Restart, |n| n.config.mounts.push("/a:/b".parse().unwrap())),
+        ("ports", Takes::Restart, |n| n.config.ports.push("80:80".parse().unwrap())),
+        ("binaries", Takes::Restart, |n| {
             n.config.binaries.insert(model::node_config::Binary::Kubelet, "/k".into());
         }),
-        ("files", Effect::Restart, |n| {
+        ("files", Takes::Restart, |n| {
             let from = model::node_config::FileSource::Content("x".into());
             n.config.files.push(model::node_config::PlacedFile { path: "/x".into(), mode: 0o644, from });
         }),
-        ("patches", Effect::Restart, |n| n.config.patches.containerd.push("a = 1".into())),
+        ("patches", Takes::Restart, |n| n.config.patches.containerd.push("a = 1".into())),
     ];
     for (what, effect, edit) in table {
         let got = change_of(edit).unwrap();
         assert_eq!((got.added.len(), got.removed.len(), got.cluster.len()), (0, 0, 0), "{what}");
         assert_eq!(got.changed.len(), 1, "{what}");
-        assert_eq!((got.changed[0].name.as_str(), got.changed[0].effect()), ("m02", effect), "{what}");
+        assert_eq!((got.changed[0].name.as_str(), got.changed[0].takes()), ("m02", effect), "{what}");
         assert_eq!(got.changed[0].changes[0].what, what);
     }
 }

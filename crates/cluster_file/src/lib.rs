@@ -5,6 +5,7 @@
 //! of a cluster. Pure: no IO, no clock.
 #![forbid(unsafe_code)]
 
+mod anchor;
 mod check;
 mod diff;
 mod expand;
@@ -19,7 +20,7 @@ mod source;
 mod suggest;
 mod yaml;
 
-pub use diff::{Change, Diff, Effect, Fixed, NodeChange, diff};
+pub use diff::{Diff, Fixed, NodeChange, diff};
 pub use export::{export, write};
 pub use file::{
     ApiServer, ClusterFile, FileToPlace, KubeconfigSettings, Networking, NodeGroup, PatchSet, Role,

@@ -1,6 +1,7 @@
 //! What every driver can do. A node is something that can be booted and that commands run in;
 //! abilities that not every driver has get small traits of their own.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -8,6 +9,7 @@ use async_trait::async_trait;
 use image::NodeImage;
 use model::node_spec::NodeFile;
 use model::{Cluster, DriverKind, Fault};
+use serde::{Deserialize, Serialize};
 
 /// ```text
 ///            create            boot
@@ -32,6 +34,12 @@ pub trait Driver: Send + Sync {
 
     /// Makes a machine with its disk and files, all or nothing. One that is there is left alone.
     async fn create(&self, spec: &MachineSpec) -> Result<()>;
+
+    /// Writes the files of a machine that is there and does not run.
+    async fn configure(&self, spec: &MachineSpec) -> Result<()>;
+
+    /// Gives a machine that runs the size of `spec`, without a restart. The node itself is told apart.
+    async fn resize(&self, spec: &MachineSpec) -> Result<()>;
 
     /// Starts the machine and connects it to the network. One that runs is only connected.
     async fn boot(&self, spec: &MachineSpec) -> Result<()>;
@@ -60,6 +68,16 @@ pub struct MachineSpec {
     pub memory_mib: u32,
     /// Placed before the first boot.
     pub files: Vec<NodeFile>,
+    /// Of the host, to be seen in the node from its next boot on.
+    pub binds: Vec<Bind>,
+}
+
+/// A file or directory of the host at a place in the node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bind {
+    pub host: PathBuf,
+    pub node: String,
+    pub read_only: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

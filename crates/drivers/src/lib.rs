@@ -3,4 +3,4 @@
 pub mod driver;
 pub mod native;
 
-pub use driver::{Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
+pub use driver::{Bind, Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};

@@ -248,7 +248,7 @@ pub fn render_text(cluster: &Cluster, previous: Option<&Map<String, Value>>) -> 
 }
 
 /// Objects are merged, all else is replaced.
-pub(crate) fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
+pub fn merge(into: &mut Map<String, Value>, from: Map<String, Value>) {
     for (key, value) in from {
         match (into.get_mut(&key), value) {
             (Some(Value::Object(old)), Value::Object(new)) => merge(old, new),

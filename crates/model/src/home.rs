@@ -45,6 +45,11 @@ impl Home {
         self.profile(profile).join("cni.yaml")
     }
 
+    /// The user's own objects, as the cluster file last named them.
+    pub fn profile_manifests(&self, profile: &str) -> PathBuf {
+        self.profile(profile).join("manifests.yaml")
+    }
+
     /// The desired state of a profile, in minikube's schema.
     pub fn profile_config(&self, profile: &str) -> PathBuf {
         self.profile(profile).join("config.json")

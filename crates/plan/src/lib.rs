@@ -12,7 +12,7 @@ mod stop;
 mod world;
 
 pub use leave::{Leave, Member, Refusal, leave};
-pub use observed::{Api, Image, MachineState, Observed, ObservedNode};
-pub use start::{add, start};
+pub use observed::{Api, Image, MachineState, Observed, ObservedNode, Setup};
+pub use start::{add, create, start};
 pub use step::{Phase, Plan, Step, phase};
 pub use stop::{delete, stop};

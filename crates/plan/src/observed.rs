@@ -13,6 +13,8 @@ pub struct Observed {
     pub nodes: BTreeMap<String, ObservedNode>,
     /// The cluster as a whole is set up: kubeadm's records and all addons.
     pub configured: bool,
+    /// The user's manifests are applied as they are by now; also when there are none.
+    pub manifests: bool,
     /// All that `--wait` asks for beyond the nodes is true.
     pub system_ready: bool,
 }
@@ -37,6 +39,8 @@ pub struct ObservedNode {
     pub ready: bool,
     /// Its list of nodes is the one that is wanted.
     pub peers: bool,
+    /// How far its machine is from what the configuration says by now.
+    pub setup: Setup,
     /// A control plane's machine that is no member of etcd: it left, or has not quite joined.
     pub outside: bool,
 }
@@ -46,6 +50,15 @@ pub enum MachineState {
     Absent,
     Stopped,
     Running,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Setup {
+    AsWanted,
+    /// Its size is another one, which can be changed while it runs.
+    OtherSize,
+    /// It has to restart with other files.
+    Other,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +79,7 @@ impl ObservedNode {
             adopted: false,
             ready: false,
             peers: true,
+            setup: Setup::AsWanted,
             outside: false,
         }
     }

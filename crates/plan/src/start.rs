@@ -2,7 +2,7 @@
 
 use model::{Cluster, Cni};
 
-use crate::observed::{Api, Image, MachineState, Observed, ObservedNode};
+use crate::observed::{Api, Image, MachineState, Observed, ObservedNode, Setup};
 use crate::step::{Plan, Step, phase};
 
 /// The whole cluster.
@@ -15,9 +15,29 @@ pub fn add(desired: &Cluster, observed: &Observed, machines: &[String]) -> Plan 
     bring_up(desired, observed, Some(machines))
 }
 
+/// Machines without booting them. Workers only: a control plane becomes a member of etcd first.
+pub fn create(desired: &Cluster, observed: &Observed, machines: &[String]) -> Plan {
+    let absent = machines.iter().filter(|m| !observed.nodes.contains_key(*m));
+    let create: Vec<Step> = absent.cloned().map(Step::CreateMachine).collect();
+    debug_assert!(
+        desired.nodes.iter().filter(|n| n.control_plane).all(|n| !machines.contains(&desired.machine(n)))
+    );
+    let certificates = if create.is_empty() { vec![] } else { vec![Step::Certificates] };
+    Plan::default()
+        .phase(phase::IMAGE, image(observed))
+        .phase(phase::GROUND, certificates)
+        .phase(phase::MACHINES, create)
+}
+
+fn image(observed: &Observed) -> Vec<Step> {
+    if observed.image == Image::Absent { vec![Step::BuildImage] } else { vec![] }
+}
+
 struct Seen<'a> {
     machine: String,
     control_plane: bool,
+    /// Is made to restart, because its files are to be others.
+    restarts: bool,
     /// Comes into an etcd that others have formed.
     joins: bool,
     node: &'a ObservedNode,
@@ -43,7 +63,8 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
             // What is outside is removed first, and then absent.
             let node = if node.outside { &absent } else { node };
             let joins = control_plane && formed && node.machine == MachineState::Absent;
-            Seen { machine, control_plane, joins, node }
+            let restarts = node.machine == MachineState::Running && node.setup == Setup::Other;
+            Seen { machine, control_plane, restarts, joins, node }
         })
         .collect();
     let each = |step: fn(String) -> Step, want: &dyn Fn(&Seen<'_>) -> bool| -> Vec<Step> {
@@ -59,23 +80,40 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
     let peers = step_for(Step::Peers, &|n| n.machine != MachineState::Absent && !n.outside && !n.peers);
     let creates = any(&|n| n.node.machine == MachineState::Absent);
     let create = each(Step::CreateMachine, &|n| !n.joins && n.node.machine == MachineState::Absent);
-    let boot =
-        each(Step::BootMachine, &|n| !n.joins && (n.node.machine != MachineState::Running || !n.node.up));
-    let boots = !boot.is_empty() || any(&|n| n.joins);
+    // Workers all at once; control planes one after the other, so that the others carry on.
+    let off = each(Step::PowerOff, &|n| n.restarts && !n.control_plane);
+    let configure_first = each(Step::Configure, &|n| match n.node.machine {
+        MachineState::Absent => false,
+        MachineState::Stopped => n.node.setup != Setup::AsWanted,
+        MachineState::Running => n.restarts && !n.control_plane,
+    });
+    let boot = each(Step::BootMachine, &|n| {
+        let down = n.node.machine != MachineState::Running || !n.node.up;
+        !n.joins && if n.restarts { !n.control_plane } else { down }
+    });
+    let resize =
+        each(Step::Resize, &|n| n.node.machine == MachineState::Running && n.node.setup == Setup::OtherSize);
+    let changes = !configure_first.is_empty() || any(&|n| n.restarts);
+    let boots = !boot.is_empty() || any(&|n| n.joins || n.restarts);
     // Controllers that ran from a disk left leases that nobody renews. They are cleared until the
     // system is seen ready, not just by the start that booted: that one may have been cut short.
-    let resumed = only.is_none() && !observed.system_ready && any(&|n| n.node.controllers);
+    let resumed = only.is_none() && !observed.system_ready && any(&|n| n.node.controllers)
+        || any(&|n| n.restarts && n.control_plane);
 
     let ground = [
-        (creates || !observed.certificates).then_some(Step::Certificates),
+        (creates || changes || !observed.certificates).then_some(Step::Certificates),
         (boots || !observed.network).then_some(Step::NetworkUp),
     ];
-    let answers =
-        each(Step::WaitApi, &|n| n.control_plane && !n.joins && (n.node.api != Api::Ready || !n.node.up));
+    let answers = each(Step::WaitApi, &|n| {
+        n.control_plane && !n.joins && !n.restarts && (n.node.api != Api::Ready || !n.node.up)
+    });
     // Who joins needs somebody to join. All else begins with the first API server that answers, while
     // the others are still coming up.
-    let (first, mut configure) =
-        if any(&|n| n.joins) { (answers, Vec::new()) } else { (Vec::new(), answers) };
+    let (first, mut configure) = if any(&|n| n.joins || n.restarts && n.control_plane) {
+        (answers, Vec::new())
+    } else {
+        (Vec::new(), answers)
+    };
     if resumed {
         configure.push(Step::ClearLeases);
     }
@@ -85,14 +123,21 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
             configure.push(Step::PodNetwork);
         }
     }
-    configure.extend(each(Step::ReleaseControllers, &|n| n.control_plane && !n.node.controllers));
+    if !observed.manifests && only.is_none() {
+        configure.push(Step::Manifests);
+    }
+    // What is configured anew holds its controllers back again.
+    configure.extend(each(Step::ReleaseControllers, &|n| {
+        let anew = n.restarts || n.node.machine == MachineState::Stopped && n.node.setup != Setup::AsWanted;
+        n.control_plane && (!n.node.controllers || anew)
+    }));
     configure.extend(each(Step::AdoptNode, &|n| !n.node.adopted));
 
     let waits = only.is_some() || !desired.wait.components.is_empty();
     // Without a pod network no node is ever Ready.
     if waits && desired.cni != Cni::None {
         configure.extend(each(Step::WaitNode, &|n| {
-            !n.node.ready || n.node.machine != MachineState::Running || !n.node.up
+            !n.node.ready || n.node.machine != MachineState::Running || !n.node.up || n.restarts
         }));
     }
     let settled = configure.is_empty() && !boots;
@@ -106,14 +151,25 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
 
     let mut plan = Plan::default()
         // The image is what machines are made of, and the network borrows its tools.
-        .phase(phase::IMAGE, if observed.image == Image::Absent { vec![Step::BuildImage] } else { vec![] })
+        .phase(phase::IMAGE, image(observed))
         .phase(phase::GROUND, ground.into_iter().flatten().collect())
         // Before anybody new is there: who is alone with the virtual address learns to share it.
         .phase(phase::PEERS, peers)
         .phase(phase::RESET, reset)
+        .phase(phase::POWER_OFF, off)
         .phase(phase::MACHINES, create)
+        .phase(phase::CHANGE, configure_first)
         .phase(phase::BOOT, boot)
+        .phase(phase::CHANGE, resize)
         .phase(phase::CONTROL_PLANE, first);
+    for restarts in nodes.iter().filter(|n| n.restarts && n.control_plane) {
+        let machine = || restarts.machine.clone();
+        plan = plan
+            .phase(phase::POWER_OFF, vec![Step::PowerOff(machine())])
+            .phase(phase::CHANGE, vec![Step::Configure(machine())])
+            .phase(phase::BOOT, vec![Step::BootMachine(machine())])
+            .phase(phase::CONTROL_PLANE, vec![Step::WaitApi(machine())]);
+    }
     // One learner at a time: etcd takes no second one, and no vote is open while another begins.
     for joins in nodes.iter().filter(|n| n.joins) {
         let machine = || joins.machine.clone();
@@ -193,6 +249,53 @@ mod tests {
         world.run(&plan, usize::MAX);
         world.power_loss();
         assert!(!start(&cluster, &world.observe()).steps().any(|s| *s == Step::PodNetwork));
+    }
+
+    #[test]
+    fn who_changes_restarts_and_nobody_else() {
+        let cluster = planes(3, 5);
+        let mut world = World::empty();
+        world.run(&start(&cluster, &world.observe()), usize::MAX);
+        world.change_setup("minikube-m02", Setup::Other);
+        world.change_setup("minikube-m04", Setup::Other);
+        world.change_setup("minikube-m05", Setup::OtherSize);
+        let plan = start(&cluster, &world.observe());
+        let steps: Vec<Step> = plan.steps().cloned().collect();
+        let offs: Vec<&Step> = steps.iter().filter(|s| matches!(s, Step::PowerOff(_))).collect();
+        assert_eq!(offs, [&Step::PowerOff("minikube-m04".into()), &Step::PowerOff("minikube-m02".into())]);
+        assert!(steps.contains(&Step::Resize("minikube-m05".into())));
+        assert!(!steps.iter().any(|s| matches!(s, Step::Addons | Step::CreateMachine(_))));
+        world.run(&plan, usize::MAX);
+        assert!(start(&cluster, &world.observe()).is_empty(), "{}", start(&cluster, &world.observe()));
+    }
+
+    #[test]
+    fn who_is_down_changes_without_a_stop() {
+        let cluster = planes(1, 2);
+        let mut world = World::empty();
+        world.run(&start(&cluster, &world.observe()), usize::MAX);
+        world.power_loss();
+        world.change_setup("minikube", Setup::OtherSize);
+        let plan = start(&cluster, &world.observe());
+        assert!(!plan.steps().any(|s| matches!(s, Step::PowerOff(_) | Step::Resize(_))));
+        world.run(&plan, usize::MAX);
+        assert!(start(&cluster, &world.observe()).is_empty());
+    }
+
+    #[test]
+    fn a_machine_alone() {
+        let mut world = World::empty();
+        world.run(&start(&cluster(1), &world.observe()), usize::MAX);
+        let plan = create(&cluster(2), &world.observe(), &["minikube-m02".into()]);
+        assert_eq!(
+            plan.to_string(),
+            " 1. Preparing certificates and network: make certificates\n 2. Creating machines: create the machine (minikube-m02)"
+        );
+        world.run(&plan, usize::MAX);
+        world.change_peers();
+        assert!(create(&cluster(2), &world.observe(), &["minikube-m02".into()]).is_empty());
+        world.run(&add(&cluster(2), &world.observe(), &["minikube-m02".into()]), usize::MAX);
+        assert!(start(&cluster(2), &world.observe()).is_empty());
     }
 
     #[test]
@@ -288,6 +391,30 @@ mod tests {
             world.run(&start(&grown, &world.observe()), usize::MAX);
             prop_assert!(start(&grown, &world.observe()).is_empty());
             prop_assert_eq!(world.voters(), to);
+        }
+
+        /// Nodes that change, with crashes on the way; the majority of etcd carries on.
+        #[test]
+        fn changes_converge(
+            changed in prop::collection::btree_set((0usize..5, any::<bool>()), 1..5),
+            crashes in prop::collection::vec((0usize..30, any::<bool>()), 0..4),
+        ) {
+            let cluster = planes(3, 5);
+            let mut world = World::empty();
+            world.run(&start(&cluster, &world.observe()), usize::MAX);
+            for (node, restart) in changed {
+                let setup = if restart { Setup::Other } else { Setup::OtherSize };
+                world.change_setup(&cluster.machine(&cluster.nodes[node]), setup);
+            }
+            for (after, power) in crashes {
+                world.run(&start(&cluster, &world.observe()), after);
+                if power {
+                    world.power_loss();
+                }
+            }
+            world.run(&start(&cluster, &world.observe()), usize::MAX);
+            prop_assert!(start(&cluster, &world.observe()).is_empty(), "{}", start(&cluster, &world.observe()));
+            prop_assert_eq!(world.voters(), 3);
         }
 
         /// Whatever a crash leaves, the next start finishes the work.

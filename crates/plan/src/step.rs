@@ -16,6 +16,7 @@ pub mod phase {
     pub const JOIN: &str = "Joining the control plane";
     pub const LEAVE: &str = "Leaving the cluster";
     pub const MACHINES: &str = "Creating machines";
+    pub const CHANGE: &str = "Changing nodes";
     pub const BOOT: &str = "Booting machines";
     pub const CONTROL_PLANE: &str = "Booting the control plane";
     pub const CONFIGURE: &str = "Configuring the cluster";
@@ -39,6 +40,10 @@ pub enum Step {
     Certificates,
     NetworkUp,
     CreateMachine(String),
+    /// Other files in a machine that does not run.
+    Configure(String),
+    /// Another size for a machine that runs.
+    Resize(String),
     BootMachine(String),
     WaitApi(String),
     /// kubeadm's records in the cluster: configuration, tokens.
@@ -47,6 +52,8 @@ pub enum Step {
     Addons,
     /// The objects of a pod network that is not ours.
     PodNetwork,
+    /// The user's own objects.
+    Manifests,
     /// All of the above is done: the next start need not look at each of it.
     MarkConfigured,
     /// Controller manager and scheduler, held back while the API server starts.
@@ -104,11 +111,14 @@ impl Step {
             Step::Certificates => "make certificates",
             Step::NetworkUp => "make the network",
             Step::CreateMachine(_) => "create the machine",
+            Step::Configure(_) => "write its configuration",
+            Step::Resize(_) => "change its size",
             Step::BootMachine(_) => "boot",
             Step::WaitApi(_) => "wait for the API server",
             Step::UploadConfig => "record kubeadm's configuration",
             Step::Addons => "apply kube-proxy, DNS and storage",
             Step::PodNetwork => "apply the manifest of the pod network",
+            Step::Manifests => "apply the manifests",
             Step::MarkConfigured => "mark the cluster as set up",
             Step::ReleaseControllers(_) => "start the controllers",
             Step::ClearLeases => "clear leases of the last run",
@@ -131,6 +141,8 @@ impl Step {
     pub fn node(&self) -> Option<&str> {
         match self {
             Step::CreateMachine(n)
+            | Step::Configure(n)
+            | Step::Resize(n)
             | Step::BootMachine(n)
             | Step::WaitApi(n)
             | Step::ReleaseControllers(n)

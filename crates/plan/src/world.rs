@@ -6,7 +6,7 @@ use model::cluster::{Network, Wait, WaitFor};
 use model::{Cluster, Cni, DriverKind, Node, VipBy, address, names};
 
 use crate::leave::Member;
-use crate::observed::{Api, Image, MachineState, Observed, ObservedNode};
+use crate::observed::{Api, Image, MachineState, Observed, ObservedNode, Setup};
 use crate::step::{Plan, Step};
 
 pub struct World {
@@ -74,6 +74,7 @@ impl World {
                 network: false,
                 nodes: BTreeMap::new(),
                 configured: false,
+                manifests: true,
                 system_ready: false,
             },
             stale_leases: false,
@@ -117,6 +118,10 @@ impl World {
         self.seen.nodes.values_mut().for_each(|n| n.peers = false);
     }
 
+    pub fn change_setup(&mut self, machine: &str, setup: Setup) {
+        self.node(machine).setup = setup;
+    }
+
     pub fn power_off(&mut self, machine: &str) {
         self.step(&Step::PowerOff(machine.to_owned()));
     }
@@ -154,6 +159,17 @@ impl World {
                 assert!(self.seen.certificates && self.seen.image == Image::Present);
                 let made = ObservedNode { machine: MachineState::Stopped, ..ObservedNode::absent() };
                 assert!(self.seen.nodes.insert(m.clone(), made).is_none(), "created twice");
+            }
+            Step::Configure(m) => {
+                assert!(self.seen.certificates);
+                let node = self.node(m);
+                assert_eq!(node.machine, MachineState::Stopped);
+                (node.setup, node.controllers) = (Setup::AsWanted, false);
+            }
+            Step::Resize(m) => {
+                let node = self.node(m);
+                assert!(node.up && node.setup == Setup::OtherSize);
+                node.setup = Setup::AsWanted;
             }
             Step::BootMachine(m) => {
                 assert!(self.seen.network);
@@ -207,6 +223,10 @@ impl World {
                 self.applied.insert(step.title());
             }
             Step::PodNetwork => assert!(self.api_up()),
+            Step::Manifests => {
+                assert!(self.api_up());
+                self.seen.manifests = true;
+            }
             Step::MarkConfigured => {
                 assert_eq!(self.applied.len(), 2);
                 self.seen.configured = true;

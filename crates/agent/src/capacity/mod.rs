@@ -4,13 +4,16 @@
 
 mod meminfo;
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::mount::{MsFlags, mount};
+use tokio::task::spawn_local;
 use tokio::time::sleep;
 
 use meminfo::Usage;
@@ -21,47 +24,86 @@ const CPUS_ONLINE: &str = "/sys/devices/system/cpu/online";
 /// Whoever looks at `free` does it by eye.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// The files, and what was there before they were covered.
+pub struct Capacity {
+    host_memory: File,
+    host_cpus: String,
+    shown: RefCell<Shown>,
+}
+
+#[derive(Default)]
+struct Shown {
+    memory: Option<(File, u64)>,
+    cpus: Option<File>,
+}
+
 /// Covers the files, and keeps the one that changes true from then on.
-pub fn show(memory_mib: Option<u32>) -> Result<()> {
+pub fn show(memory_mib: Option<u32>) -> Result<Rc<Capacity>> {
     fs_err::create_dir_all(DIR)?;
-    show_cpus()?;
-    let host = File::open(MEMINFO).context("read the host's memory")?;
-    let text = read(&host)?;
-    let limit = memory_mib.map(|mib| u64::from(mib) << 20);
-    // More than there is is no limit, and must not look like one.
-    if let (Some(limit), Some(total)) = (limit, meminfo::total(&text))
-        && limit < total
-    {
-        let own = cover(MEMINFO, &meminfo::render(&text, limit, usage().unwrap_or_default()))?;
-        tokio::task::spawn_local(follow(host, own, limit));
-    }
-    Ok(())
+    let capacity = Rc::new(Capacity {
+        host_memory: File::open(MEMINFO).context("read the host's memory")?,
+        host_cpus: std::fs::read_to_string(CPUS_ONLINE).unwrap_or_default(),
+        shown: RefCell::default(),
+    });
+    capacity.set(memory_mib)?;
+    let follow = capacity.clone();
+    spawn_local(async move {
+        loop {
+            sleep(EVERY).await;
+            if let Err(e) = follow.refresh() {
+                tracing::warn!("{MEMINFO}: {e:#}");
+            }
+        }
+    });
+    Ok(capacity)
 }
 
-/// The processors this node may run on, which the driver decides.
-fn show_cpus() -> Result<()> {
-    let status = fs_err::read_to_string("/proc/self/status")?;
-    let allowed = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).map(str::trim);
-    let online = std::fs::read_to_string(CPUS_ONLINE).unwrap_or_default();
-    match allowed {
-        Some(allowed) if !online.is_empty() && allowed != online.trim() => {
-            cover(CPUS_ONLINE, &format!("{allowed}\n")).map(drop)
+impl Capacity {
+    /// The size is this from now on; the processors are those that the driver has given this node by now.
+    pub fn set(&self, memory_mib: Option<u32>) -> Result<()> {
+        self.set_cpus()?;
+        let host = read(&self.host_memory)?;
+        let total = meminfo::total(&host).unwrap_or(u64::MAX);
+        // More than there is is no limit, and must not look like one.
+        let limit = memory_mib.map_or(total, |mib| (u64::from(mib) << 20).min(total));
+        let mut shown = self.shown.borrow_mut();
+        match &mut shown.memory {
+            Some((_, old)) => *old = limit,
+            None if limit < total => {
+                let text = meminfo::render(&host, limit, usage().unwrap_or_default());
+                shown.memory = Some((cover(MEMINFO, &text)?, limit));
+            }
+            None => {}
         }
-        _ => Ok(()),
+        drop(shown);
+        self.refresh()
+    }
+
+    fn set_cpus(&self) -> Result<()> {
+        let status = fs_err::read_to_string("/proc/self/status")?;
+        let allowed = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).map(str::trim);
+        let Some(allowed) = allowed.filter(|_| !self.host_cpus.is_empty()) else { return Ok(()) };
+        let mut shown = self.shown.borrow_mut();
+        let text = format!("{allowed}\n");
+        match &shown.cpus {
+            Some(own) => replace(own, &text)?,
+            None if allowed != self.host_cpus.trim() => shown.cpus = Some(cover(CPUS_ONLINE, &text)?),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn refresh(&self) -> Result<()> {
+        let shown = self.shown.borrow();
+        let (Some((own, limit)), Some(usage)) = (&shown.memory, usage()) else { return Ok(()) };
+        replace(own, &meminfo::render(&read(&self.host_memory)?, *limit, usage))
     }
 }
 
-async fn follow(host: File, own: File, limit: u64) {
-    loop {
-        sleep(EVERY).await;
-        let (Ok(text), Some(usage)) = (read(&host), usage()) else { continue };
-        let text = meminfo::render(&text, limit, usage);
-        // In one piece and of the same length, so that nobody reads half of it.
-        let written = own.write_all_at(text.as_bytes(), 0).and_then(|()| own.set_len(text.len() as u64));
-        if let Err(e) = written {
-            tracing::warn!("{MEMINFO}: {e}");
-        }
-    }
+/// In one piece and mostly of the same length, so that nobody reads half of it.
+fn replace(own: &File, text: &str) -> Result<()> {
+    own.write_all_at(text.as_bytes(), 0)?;
+    Ok(own.set_len(text.len() as u64)?)
 }
 
 /// The kernel makes the text anew for whoever reads from the beginning.

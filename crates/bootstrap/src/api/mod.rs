@@ -15,7 +15,7 @@ mod observe;
 mod pods;
 mod wait;
 
-pub use act::{NodeLabels, adopt_node, delete_stale_leases};
+pub use act::{NodeLabels, Wishes, adopt_node, delete_stale_leases};
 pub use apply::apply;
 pub use client::client;
 pub use condition::{Unmet, until};
@@ -28,6 +28,6 @@ pub use mark::{is_marked, mark};
 pub use nodes::Nodes;
 pub use observe::{AddonsSeen, Health, NodeSeen, addons_present, health, observe_nodes};
 pub use wait::{
-    default_service_account, dns_available, node_ready, node_registered, ready, serving, system_pods_now,
-    system_pods_ready,
+    default_service_account, dns_available, node_ready, node_registered, node_sized, ready, serving,
+    system_pods_now, system_pods_ready,
 };

@@ -34,6 +34,9 @@ pub struct NodeSeen {
     pub pod_cidr: Option<String>,
     pub labels: BTreeMap<String, String>,
     pub kubelet_version: String,
+    /// What the kubelet says of its size.
+    pub cpu: String,
+    pub memory_kib: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,6 +81,8 @@ pub async fn observe_nodes(
 fn seen(node: Node) -> NodeSeen {
     let labels = node.labels().clone();
     let status = node.status.unwrap_or_default();
+    let capacity = status.capacity.unwrap_or_default();
+    let amount = |of: &str| capacity.get(of).map(|q| q.0.clone()).unwrap_or_default();
     let condition = status.conditions.unwrap_or_default().into_iter().find(|c| c.type_ == "Ready");
     NodeSeen {
         ready: condition.as_ref().is_some_and(|c| c.status == "True"),
@@ -85,7 +90,23 @@ fn seen(node: Node) -> NodeSeen {
         message: condition.and_then(|c| c.message).unwrap_or_else(|| "no status from its kubelet yet".into()),
         pod_cidr: node.spec.and_then(|s| s.pod_cidr),
         labels,
+        cpu: amount("cpu"),
+        memory_kib: kib(&amount("memory")),
         kubelet_version: status.node_info.map(|i| i.kubelet_version).unwrap_or_default(),
+    }
+}
+
+/// A quantity as the API writes it: the largest unit that leaves a whole number.
+fn kib(quantity: &str) -> Option<u64> {
+    let digits = quantity.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let number: u64 = digits.parse().ok()?;
+    match &quantity[digits.len()..] {
+        "" => Some(number >> 10),
+        "Ki" => Some(number),
+        "Mi" => number.checked_shl(10),
+        "Gi" => number.checked_shl(20),
+        "Ti" => number.checked_shl(30),
+        _ => None,
     }
 }
 
@@ -106,4 +127,16 @@ where
 {
     let what = format!("look for {} {name}", K::kind(&()));
     Ok(call(what, deadline, api.get_metadata_opt(name)).await?.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn quantities() {
+        let of = |text| super::kib(text);
+        assert_eq!(
+            ["2048", "1500Mi", "3Gi", "1536001Ki", "", "x", "5m"].map(of),
+            [Some(2), Some(1_536_000), Some(3 << 20), Some(1_536_001), None, None, None]
+        );
+    }
 }

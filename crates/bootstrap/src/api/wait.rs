@@ -63,6 +63,31 @@ pub async fn node_ready(
     .await
 }
 
+/// The kubelet tells a node's size as it is. `None`: whatever the host has.
+pub async fn node_sized(
+    nodes: &Nodes,
+    node: &str,
+    (cpus, memory_mib): (Option<u32>, Option<u32>),
+    deadline: Duration,
+) -> Result<(), Unmet> {
+    let (cpus, memory) = (cpus.map(|n| n.to_string()), memory_mib.map(|m| u64::from(m) << 10));
+    until(format!("size of node {node}"), deadline, || async {
+        match nodes.look().await.map_err(text)?.get(node) {
+            Some(seen)
+                if cpus.as_ref().is_none_or(|c| *c == seen.cpu)
+                    && memory.is_none_or(|m| Some(m) == seen.memory_kib) =>
+            {
+                Ok(())
+            }
+            Some(NodeSeen { cpu, memory_kib, .. }) => {
+                Err(format!("its kubelet says {cpu} CPUs, {} KiB", memory_kib.unwrap_or(0)))
+            }
+            None => Err("no such Node".to_owned()),
+        }
+    })
+    .await
+}
+
 /// Static pods of `control_planes` (machine names), kube-proxy on every node, CoreDNS available (with
 /// `dns`: it needs a pod network).
 pub async fn system_pods_ready(

@@ -5,6 +5,7 @@ use model::node_spec::NodeFile;
 use model::{Cluster, Node};
 use serde_json::{Value, json};
 
+use super::own;
 use crate::pki::sans::service_ip;
 use crate::{Options, paths, yaml};
 
@@ -52,13 +53,26 @@ pub fn configuration(cluster: &Cluster, options: &Options) -> Value {
     configuration
 }
 
+/// With what a node has of its own.
+pub fn of_node(cluster: &Cluster, node: &Node, options: &Options) -> Value {
+    let mut configuration = configuration(cluster, options);
+    own::kubelet(&mut configuration, &cluster.config_of(node));
+    configuration
+}
+
 /// What kubeadm writes on a node that joins.
 pub fn worker_files(cluster: &Cluster, node: &Node, options: &Options) -> Result<Vec<NodeFile>> {
     let flags = format!("KUBELET_KUBEADM_ARGS=\"--node-ip={}\"\n", node.ip);
+    let mut configuration = of_node(cluster, node, options);
+    let taints = own::taints(&cluster.config_of(node).taints);
+    if taints.as_array().is_some_and(|t| !t.is_empty()) {
+        // From its first moment on: no pod may come before the taint does.
+        configuration["registerWithTaints"] = taints;
+    }
     let instance = json!({ "containerRuntimeEndpoint": paths::CRI_SOCKET });
     let file = |name: &str, text: String| NodeFile::new(format!("{}/{name}", paths::KUBELET), 0o644, text);
     Ok(vec![
-        file("config.yaml", yaml::to_string(&configuration(cluster, options))?),
+        file("config.yaml", yaml::to_string(&configuration)?),
         file("instance-config.yaml", yaml::to_string(&instance)?),
         file("kubeadm-flags.env", flags),
         // The kubelet passes hidden files by, and complains for ever where the directory is missing.

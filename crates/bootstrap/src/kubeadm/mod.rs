@@ -4,6 +4,7 @@
 mod cluster;
 mod init;
 mod kubelet;
+mod own;
 mod patches;
 mod phases;
 mod proxy;
@@ -12,6 +13,7 @@ use anyhow::Result;
 use model::node_spec::NodeFile;
 use model::{Cluster, Node};
 
+pub use own::IGNORE_FLAG;
 pub use phases::{
     addon_manifest_command, finish_commands, node_spec_parts, release_apiserver_command, release_command,
 };
@@ -25,7 +27,7 @@ pub fn files(cluster: &Cluster, node: &Node, options: &Options) -> Result<Vec<No
     let mut files = vec![resolv_conf(cluster, options)];
     if node.control_plane {
         files.push(NodeFile::new(paths::KUBEADM_CONFIG, 0o600, config(cluster, node, options)?));
-        files.extend(patches::files(cluster, options.join.as_deref())?);
+        files.extend(patches::files(cluster, node, options.join.as_deref())?);
         if options.join.is_some() {
             files.push(NodeFile::new(paths::OUTSIDE, 0o600, ""));
         }
@@ -37,12 +39,14 @@ pub fn files(cluster: &Cluster, node: &Node, options: &Options) -> Result<Vec<No
 }
 
 fn config(cluster: &Cluster, node: &Node, options: &Options) -> Result<String> {
-    yaml::to_documents(&[
-        init::configuration(cluster, node),
-        cluster::configuration(cluster),
-        kubelet::configuration(cluster, options),
-        proxy::configuration(cluster, options.proxy_mode),
-    ])
+    let own = cluster.config_of(node);
+    let mut init = init::configuration(cluster, node);
+    self::own::init(&mut init, &own);
+    let mut shared = cluster::configuration(cluster);
+    self::own::cluster(&mut shared, &own);
+    let mut proxy = proxy::configuration(cluster, options.proxy_mode);
+    self::own::proxy(&mut proxy, &cluster.node_defaults);
+    yaml::to_documents(&[init, shared, kubelet::of_node(cluster, node, options), proxy])
 }
 
 /// Pods with `dnsPolicy: Default`, CoreDNS first of all, get this file: never a resolver on a

@@ -1,8 +1,9 @@
 //! kubeadm patches for its static pods.
 
 use anyhow::Result;
-use model::Cluster;
+use model::node_config::Binary;
 use model::node_spec::NodeFile;
+use model::{Cluster, Node};
 use serde_json::{Value, json};
 
 use crate::{paths, yaml};
@@ -11,7 +12,12 @@ const COMPONENTS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manage
 
 /// kubeadm's startup probes wait 10 s before their first look and 10 s between two, so that a pod
 /// which runs after 2 s is Ready after 10 or 20. The number of tries keeps kubeadm's four minutes.
-pub fn files(cluster: &Cluster, join: Option<&str>) -> Result<Vec<NodeFile>> {
+pub fn files(cluster: &Cluster, node: &Node, join: Option<&str>) -> Result<Vec<NodeFile>> {
+    let binaries = cluster.config_of(node).binaries;
+    let patch = |component: &str| {
+        let replaced = component.parse::<Binary>().is_ok_and(|b| binaries.contains_key(&b));
+        patch(component, replaced)
+    };
     let mut files: Vec<NodeFile> = COMPONENTS.into_iter().map(patch).collect::<Result<_>>()?;
     if let Some(members) = join {
         files.push(etcd_flags(&[
@@ -39,9 +45,16 @@ fn etcd_flags(flags: &[String]) -> Result<NodeFile> {
     Ok(NodeFile::new(format!("{}/etcd1+json.yaml", paths::PATCHES), 0o644, yaml::to_string(&patch)?))
 }
 
-fn patch(component: &str) -> Result<NodeFile> {
+/// With `replaced`, the program in the image is hidden by one of the node's.
+fn patch(component: &str, replaced: bool) -> Result<NodeFile> {
     let probe = json!({ "initialDelaySeconds": 0, "periodSeconds": 1, "failureThreshold": 240 });
-    let pod = json!({ "spec": { "containers": [{ "name": component, "startupProbe": probe }] } });
+    let mut pod = json!({ "spec": { "containers": [{ "name": component, "startupProbe": probe }] } });
+    if replaced {
+        let (from, at) = (format!("{}/{component}", paths::PROGRAMS), format!("/usr/local/bin/{component}"));
+        pod["spec"]["volumes"] = json!([{ "name": "program", "hostPath": { "path": from, "type": "File" } }]);
+        pod["spec"]["containers"][0]["volumeMounts"] =
+            json!([{ "name": "program", "mountPath": at, "readOnly": true }]);
+    }
     Ok(NodeFile::new(format!("{}/{component}+strategic.yaml", paths::PATCHES), 0o644, yaml::to_string(&pod)?))
 }
 
@@ -49,9 +62,24 @@ fn patch(component: &str) -> Result<NodeFile> {
 mod tests {
     use super::*;
 
+    fn of(control_planes: u32, workers: u32, join: Option<&str>) -> Result<Vec<NodeFile>> {
+        let cluster = crate::fixture::cluster(control_planes, workers);
+        files(&cluster, &cluster.nodes[0], join)
+    }
+
+    #[test]
+    fn a_program_of_the_users_hides_the_images() {
+        let mut cluster = crate::fixture::cluster(1, 0);
+        cluster.nodes[0].config.binaries.insert(Binary::KubeScheduler, "/tmp/mine".into());
+        let files = files(&cluster, &cluster.nodes[0], None).unwrap();
+        let text = |i: usize| String::from_utf8_lossy(&files[i].data).into_owned();
+        assert!(text(3).contains("path: /usr/local/lib/manykube/bin/kube-scheduler"), "{}", text(3));
+        assert!(!text(1).contains("hostPath"));
+    }
+
     #[test]
     fn one_patch_for_each_component() {
-        let files = files(&crate::fixture::cluster(1, 0), None).unwrap();
+        let files = of(1, 0, None).unwrap();
         assert_eq!(files.len(), COMPONENTS.len());
         assert_eq!(files[1].path, "/etc/kubernetes/patches/kube-apiserver+strategic.yaml");
         insta::assert_snapshot!(String::from_utf8_lossy(&files[1].data));
@@ -59,7 +87,7 @@ mod tests {
 
     #[test]
     fn three_control_planes_form_etcd_together() {
-        let files = files(&crate::fixture::cluster(3, 1), None).unwrap();
+        let files = of(3, 1, None).unwrap();
         let text = String::from_utf8_lossy(&files[4].data).into_owned();
         let flag = "--initial-cluster=demo=https://192.168.49.2:2380,demo-m02=https://192.168.49.3:2380,\
                     demo-m03=https://192.168.49.4:2380";
@@ -69,7 +97,7 @@ mod tests {
     #[test]
     fn one_more_joins_those_that_are_there() {
         let members = "demo=https://192.168.49.2:2380,demo-m03=https://192.168.49.4:2380";
-        let files = files(&crate::fixture::cluster(3, 1), Some(members)).unwrap();
+        let files = of(3, 1, Some(members)).unwrap();
         assert_eq!(files.len(), COMPONENTS.len() + 1);
         let text = String::from_utf8_lossy(&files[4].data).into_owned();
         assert!(text.contains(members) && text.contains("--initial-cluster-state=existing"), "{text}");

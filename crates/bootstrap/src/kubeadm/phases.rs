@@ -4,6 +4,7 @@
 use model::node_spec::{Kubelet, Prepare};
 use model::{Cluster, Node};
 
+use super::own;
 use crate::paths::{HELD, KUBEADM_CONFIG, KUBELET, KUBERNETES, MANIFESTS, PREPARED};
 
 /// Before the API: manifests and kubelet configuration.
@@ -37,17 +38,16 @@ const APISERVER: &str = "kube-apiserver.yaml";
 /// One that joins starts its API server once etcd has taken it in: a learner answers none. Those that
 /// begin together all start theirs at once: with the others held back until the first is ready, that one
 /// is sooner, but the last node is Ready twice as late.
-pub fn node_spec_parts(_cluster: &Cluster, node: &Node, joins: bool) -> (Vec<Prepare>, Kubelet) {
+pub fn node_spec_parts(cluster: &Cluster, node: &Node, joins: bool) -> (Vec<Prepare>, Kubelet) {
     let prepare = if node.control_plane { vec![prepare_control_plane(joins)] } else { vec![] };
-    let kubelet = Kubelet {
-        argv: vec![
-            "kubelet".into(),
-            format!("--config={KUBELET}/config.yaml"),
-            format!("--kubeconfig={KUBERNETES}/kubelet.conf"),
-        ],
-        env_files: vec![format!("{KUBELET}/kubeadm-flags.env")],
-        env: vec![],
-    };
+    let mut argv = vec![
+        "kubelet".into(),
+        format!("--config={KUBELET}/config.yaml"),
+        format!("--kubeconfig={KUBERNETES}/kubelet.conf"),
+    ];
+    let own = own::kubelet_flags(&cluster.config_of(node), node.control_plane);
+    argv.extend(own.iter().map(|(flag, value)| format!("--{flag}={value}")));
+    let kubelet = Kubelet { argv, env_files: vec![format!("{KUBELET}/kubeadm-flags.env")], env: vec![] };
     (prepare, kubelet)
 }
 

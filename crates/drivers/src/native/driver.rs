@@ -72,6 +72,22 @@ impl Driver for Native {
         tokio::task::spawn_blocking(move || create(&paths, &spec)).await?
     }
 
+    async fn configure(&self, spec: &MachineSpec) -> Result<()> {
+        let paths = Paths::new(&self.home, &spec.name);
+        if paths.running().is_some() {
+            bail!("machine {} runs: its files cannot be replaced", spec.name);
+        }
+        let spec = spec.clone();
+        tokio::task::spawn_blocking(move || spec.files.iter().try_for_each(|file| place(&paths, file)))
+            .await?
+    }
+
+    async fn resize(&self, spec: &MachineSpec) -> Result<()> {
+        let cgroup = Cgroup::of(&spec.name, Paths::new(&self.home, &spec.name).dir())?;
+        let limits = limits(spec);
+        tokio::task::spawn_blocking(move || cgroup.resize(&limits)).await?
+    }
+
     async fn boot(&self, spec: &MachineSpec) -> Result<()> {
         let paths = Paths::new(&self.home, &spec.name);
         let pid = match paths.running() {
@@ -185,17 +201,13 @@ impl Native {
         network::detach(&self.home, &spec.name).await?;
         let cgroup = Cgroup::of(&spec.name, paths.dir())?;
         cgroup.remove()?;
-        let host_cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
-        cgroup.create(&Limits {
-            cpus: spec.cpus,
-            host_cpus: u32::try_from(host_cpus).unwrap_or(u32::MAX),
-            memory_mib: spec.memory_mib,
-        })?;
+        cgroup.create(&limits(spec))?;
         let launch = Launch {
             machine: spec.name.clone(),
             dir: paths.dir().to_owned(),
             image_rootfs,
             agent: self.agent_program()?,
+            binds: spec.binds.clone(),
             cgroup,
         };
         fs_err::write(paths.launch_file(), serde_json::to_vec(&launch)?)?;
@@ -244,6 +256,10 @@ impl Native {
         }
         Ok(program)
     }
+}
+
+fn limits(spec: &MachineSpec) -> Limits {
+    Limits::new(spec.cpus, spec.memory_mib, u32::from(spec.ip))
 }
 
 /// Everything is made beside its final place and renamed, so that a machine exists as a whole.

@@ -7,6 +7,7 @@ use model::Home;
 use serde::{Deserialize, Serialize};
 
 use super::process::{self, Identity};
+use crate::driver::Bind;
 
 #[derive(Debug, Clone)]
 pub struct Paths {
@@ -112,5 +113,7 @@ pub struct Launch {
     pub dir: PathBuf,
     pub image_rootfs: PathBuf,
     pub agent: PathBuf,
+    #[serde(default)]
+    pub binds: Vec<Bind>,
     pub cgroup: super::cgroup::Cgroup,
 }

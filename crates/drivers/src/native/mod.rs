@@ -4,6 +4,7 @@
 //! namespaces and goes with its init. What is left on the host is a directory, a cgroup, the
 //! profile's bridge and its nft table.
 
+mod binds;
 mod cgroup;
 mod console;
 mod driver;

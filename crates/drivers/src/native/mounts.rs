@@ -10,6 +10,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::{chdir, pivot_root};
 
+use super::binds;
 use super::cgroup::Version;
 use super::machine::{Launch, Paths};
 
@@ -48,10 +49,13 @@ pub fn enter_root(launch: &Launch, paths: &Paths) -> Result<()> {
     cgroups(launch, &root.join("sys/fs/cgroup"))?;
     optional(&root);
 
+    // Taken while the host's paths mean something, put where the node's do.
+    let taken: Vec<_> = launch.binds.iter().map(binds::take).collect::<Result<_>>()?;
     chdir(&root).context("enter the new root")?;
     pivot_root(".", ".").context("make it the root")?;
     umount2(".", MntFlags::MNT_DETACH).context("leave the old root")?;
     chdir("/").context("enter /")?;
+    taken.into_iter().zip(&launch.binds).try_for_each(|(tree, wanted)| binds::put(&tree, wanted))?;
     // Pods may ask for mount propagation, which needs a shared root.
     change(Path::new("/"), MsFlags::MS_REC | MsFlags::MS_SHARED)
 }

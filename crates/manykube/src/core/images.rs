@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use image::{BuildEvent, BuildOptions, Damaged, Store};
-use model::{Fault, Reason};
+use model::{Cluster, Fault, Home, Reason};
 
 use crate::ctx::Ctx;
 use crate::report::{Event, Style};
@@ -33,8 +33,31 @@ fn can_build(ctx: &Ctx, version: &str) -> Result<(), Fault> {
     Err(Fault::new(Reason::ProviderNotFound, message).advice(advice))
 }
 
+/// All versions of Kubernetes that a cluster runs.
+pub fn versions(cluster: &Cluster) -> Vec<String> {
+    let mut versions: Vec<String> = cluster.nodes.iter().map(|n| n.kubernetes_version.clone()).collect();
+    versions.push(cluster.kubernetes_version.clone());
+    versions.sort();
+    versions.dedup();
+    versions
+}
+
+/// Those of them that the store does not have.
+pub fn missing(home: &Home, cluster: &Cluster) -> Result<Vec<String>> {
+    let images = Store::new(home.cache()).list()?;
+    let there = |version: &String| images.iter().any(|i| i.manifest.kubernetes == *version);
+    Ok(versions(cluster).into_iter().filter(|v| !there(v)).collect())
+}
+
+pub async fn build_missing(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
+    for version in missing(&ctx.home, cluster)? {
+        build(ctx, &version).await?;
+    }
+    Ok(())
+}
+
 /// Builds the image of a version that is not in the store.
-pub async fn build(ctx: &Ctx, version: &str) -> Result<()> {
+async fn build(ctx: &Ctx, version: &str) -> Result<()> {
     can_build(ctx, version)?;
     let options =
         BuildOptions { log: Some(ctx.home.logs().join(format!("node-image-{version}.log"))), jobs: None };

@@ -8,13 +8,13 @@ use bootstrap::Identity;
 use bootstrap::api::{self, Health, NodeSeen};
 use drivers::{Driver, MachineState as Machine};
 use futures::future::join_all;
-use image::Store;
+use model::node_config::Setup;
 use model::node_spec::{NodeState, PEERS_PATH, PrepareState};
 use model::status::{Apiserver, Host, NodeStatusInput};
 use model::{Cluster, Cni, Home, Node, names};
 use plan::{Api, Image, MachineState, Observed, ObservedNode};
 
-use super::machines;
+use super::{images, machines, manifests, setup};
 
 /// Everything asked here is on this machine: an answer that takes longer is none.
 const LOOK: Duration = Duration::from_millis(1500);
@@ -58,21 +58,23 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
             let place = Place { home, cluster, machine: &machine, node, identity };
             let mut observed = observe_node(place, state, in_api).await;
             observed.adopted |= !answers && remembered;
+            if let Some(node) = node.filter(|_| state.is_some()) {
+                let (wanted, recorded) = (Setup::of(cluster, node), setup::recorded(home, &machine));
+                observed.setup = setup::state(&wanted, recorded.as_ref());
+                observed.adopted &= wanted.same_in_api(&recorded.unwrap_or_default());
+            }
             observed.peers = drivers::native::read_file(home, &machine, PEERS_PATH).as_ref() == Some(peers);
             (machine, observed)
         }
     }))
     .await;
     Ok(Observed {
-        image: if Store::new(home.cache()).find(&cluster.kubernetes_version)?.is_some() {
-            Image::Present
-        } else {
-            Image::Absent
-        },
+        image: if images::missing(home, cluster)?.is_empty() { Image::Present } else { Image::Absent },
         certificates: Identity::load(home, &cluster.name).is_ok(),
         network: network?,
         nodes: seen.into_iter().filter(|(_, n)| n.machine != MachineState::Absent).collect(),
         configured,
+        manifests: manifests::applied(home, &cluster.name),
         system_ready,
     })
 }
@@ -127,6 +129,7 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
         adopted: in_api.is_some_and(|n| is_adopted(cluster, n)),
         ready: in_api.is_some_and(|n| n.ready),
         peers: true,
+        setup: plan::Setup::AsWanted,
         outside: control_plane.is_some() && outside_file(home, machine).exists(),
     }
 }

@@ -1,15 +1,20 @@
 //! From the cluster that is wanted to the machine a driver makes.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use bootstrap::{Options, Pki, ProxyMode};
-use drivers::MachineSpec;
+use drivers::{Bind, MachineSpec};
 use image::{NodeImage, Store};
+use model::node_config::Binary;
 use model::node_spec::{Election, HostEntry, NodeFile, NodeNetwork, NodeSpec, PEERS_PATH, Peers, SPEC_PATH};
 use model::{Cluster, Cni, Home, Node, VipBy, names};
 
-/// The image of a node, with its files looked at: a damaged one must not become a node.
+/// Where the image has the programs that nodes run themselves.
+const IMAGE_PROGRAMS: &str = "/usr/bin";
+
+/// The image of a version.
 pub fn image_of(home: &Home, version: &str) -> Result<NodeImage> {
     Store::new(home.cache())
         .find(version)?
@@ -25,10 +30,10 @@ pub struct New<'a> {
 
 /// With `new`, all files of a machine that is to be created; without, what it takes to boot one.
 pub fn spec(home: &Home, cluster: &Cluster, node: &Node, new: Option<New<'_>>) -> Result<MachineSpec> {
-    let image = image_of(home, &node.kubernetes_version)?;
+    let image = root_image(home, cluster, node)?;
     let mut files = Vec::new();
     if let Some(New { pki, join }) = new {
-        let options = Options { join, ..options(&image)? };
+        let options = Options { join, ..options(cluster, &image)? };
         files = bootstrap::node_files(cluster, node, pki, &options)?;
         let document = node_spec(cluster, node, &options);
         files.push(NodeFile::new(SPEC_PATH, 0o600, serde_json::to_vec_pretty(&document)?));
@@ -42,14 +47,62 @@ pub fn spec(home: &Home, cluster: &Cluster, node: &Node, new: Option<New<'_>>) -
         cpus: cluster.node_cpus(node),
         memory_mib: cluster.node_memory_mib(node),
         files,
+        binds: binds(home, cluster, node)?,
     })
 }
 
-pub fn options(image: &NodeImage) -> Result<Options> {
+/// What a node's root is made of. An older kubelet runs in the cluster's image as well: kube-proxy and all
+/// else that the cluster puts on every node is of the cluster's version.
+pub fn root_image(home: &Home, cluster: &Cluster, node: &Node) -> Result<NodeImage> {
+    match cluster.config_of(node).base_image {
+        Some(name) => Store::new(home.cache()).get(&name),
+        None => image_of(home, &cluster.kubernetes_version),
+    }
+}
+
+/// The user's directories, and programs that take the place of the image's.
+fn binds(home: &Home, cluster: &Cluster, node: &Node) -> Result<Vec<Bind>> {
+    let config = cluster.config_of(node);
+    let program =
+        |host: PathBuf, dir: &str, name: &str| Bind { host, node: format!("{dir}/{name}"), read_only: true };
+    let mut binds = Vec::new();
+    if node.kubernetes_version != cluster.kubernetes_version {
+        let other = image_of(home, &node.kubernetes_version)?.rootfs();
+        let from = |name: &str| program(other.join("usr/bin").join(name), IMAGE_PROGRAMS, name);
+        binds.extend(["kubelet", "kubeadm"].map(from));
+    }
+    for (binary, path) in &config.binaries {
+        let in_image = matches!(binary, Binary::Kubelet | Binary::Kubeadm | Binary::Kubectl);
+        let dir = if in_image { IMAGE_PROGRAMS } else { bootstrap::paths::PROGRAMS };
+        let own = program(path.into(), dir, binary.as_str());
+        binds.retain(|b: &Bind| b.node != own.node);
+        binds.push(own);
+    }
+    binds.extend(config.mounts.into_iter().map(|m| Bind {
+        host: m.host.into(),
+        node: m.node,
+        read_only: m.read_only,
+    }));
+    Ok(binds)
+}
+
+/// The document that a node which runs was made from, with another size.
+pub fn tell_size(home: &Home, machine: &str, spec: &MachineSpec) -> Result<()> {
+    let text = drivers::native::read_file(home, machine, SPEC_PATH).context("the node has no description")?;
+    let mut document: NodeSpec = serde_json::from_slice(&text).context("read the node's description")?;
+    (document.cpus, document.memory_mib) = (Some(spec.cpus), Some(spec.memory_mib));
+    let file = NodeFile::new(SPEC_PATH, 0o600, serde_json::to_vec_pretty(&document)?);
+    drivers::native::write_file(home, machine, &file)
+}
+
+pub fn options(cluster: &Cluster, image: &NodeImage) -> Result<Options> {
     Ok(Options {
         pause_image: find_image(image, "/pause:")?,
         // The host's own guards are nft rules, so a kernel that got this far has nftables.
-        proxy_mode: ProxyMode::Nftables,
+        proxy_mode: match cluster.extras.kube_proxy_mode {
+            Some(model::cluster::ProxyMode::Iptables) => ProxyMode::Iptables,
+            _ => ProxyMode::Nftables,
+        },
         nameservers: nameservers(),
         cgroup_v1: drivers::native::cgroup_v1()?,
         join: None,

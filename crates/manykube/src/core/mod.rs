@@ -1,10 +1,13 @@
 //! What touches machines: observe, plan, run. The commands call these and nothing below them.
 
+mod able;
 mod etcd;
 mod images;
 mod look;
 mod machines;
+mod manifests;
 mod room;
+mod setup;
 mod shared;
 mod steps;
 
@@ -17,9 +20,12 @@ use anyhow::Result;
 use drivers::native::Native;
 use drivers::{Driver, Io};
 use ipnet::Ipv4Net;
+use model::node_config::{Change, Setup, Takes};
 use model::status::NodeStatusInput;
 use model::{Cluster, Fault, Node, Reason};
 use plan::{Leave, Member, Observed, Plan, Refusal, phase};
+
+pub use able::able;
 
 use crate::ctx::Ctx;
 use crate::report::{self, Event, steps::start as step};
@@ -85,6 +91,28 @@ pub async fn add(ctx: &Ctx, cluster: &Cluster, machines: &[String], limit: Durat
     let runner = Runner::new(ctx, cluster, &driver, limit);
     run(&runner, &plan).await?;
     Ok(Started::Changed)
+}
+
+/// Makes machines of workers without booting them.
+pub async fn create(ctx: &Ctx, cluster: &Cluster, machines: &[String], limit: Duration) -> Result<()> {
+    let driver = driver(ctx);
+    let observed = look::observe(&ctx.home, cluster, &driver).await?;
+    let runner = Runner::new(ctx, cluster, &driver, limit);
+    run(&runner, &plan::create(cluster, &observed, machines)).await
+}
+
+/// One line for each change of a node that exists, which says what it takes.
+pub fn changes(old: &Cluster, new: &Cluster) -> Vec<String> {
+    let mut lines = Vec::new();
+    for node in &new.nodes {
+        let Some(before) = old.nodes.iter().find(|n| n.name == node.name) else { continue };
+        for change in Setup::of(old, before).changes(&Setup::of(new, node)) {
+            let takes = if change.takes == Takes::Live { "live" } else { "restart" };
+            let (machine, Change { what, from, to, .. }) = (new.machine(node), change);
+            lines.push(format!("~ {machine}: {what}: {from} -> {to} ({takes})"));
+        }
+    }
+    lines
 }
 
 /// One node leaves. The caller holds the lock; when it is gone for good the caller takes it from the
@@ -261,9 +289,9 @@ pub async fn network_in_use(ctx: &Ctx) -> Result<Vec<Ipv4Net>> {
     Ok(taken)
 }
 
-/// Is there an undamaged node image, or all that it takes to build one?
-pub fn image_can(ctx: &Ctx, version: &str) -> Result<()> {
-    images::usable(ctx, version)
+/// Are there undamaged node images for all nodes, or all that it takes to build them?
+pub fn images_can(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
+    images::versions(cluster).iter().try_for_each(|version| images::usable(ctx, version))
 }
 
 /// The container images in the node image of a version; none while it is not built.

@@ -17,12 +17,14 @@ use tokio::time::sleep;
 use super::etcd::Etcd;
 use super::machines::New;
 use super::shared::Shared;
-use super::{images, look, machines};
+use super::{images, look, machines, manifests, setup};
 use crate::ctx::Ctx;
 use crate::report::{Event, Style};
 
 /// A node that is asked to power off has this long before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
+/// Is anybody there at all?
+const LOOK_ONCE: Duration = Duration::from_secs(2);
 /// Between two looks at something that a user waits for.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Each try is a process in a node.
@@ -76,15 +78,20 @@ impl<'a> Runner<'a> {
     fn work(&'a self, step: Step) -> LocalBoxFuture<'a, Result<()>> {
         Box::pin(async move {
             match &step {
-                Step::BuildImage => images::build(self.ctx, &self.cluster()?.kubernetes_version).await,
+                Step::BuildImage => images::build_missing(self.ctx, self.cluster()?).await,
                 Step::Certificates => self.shared.pki(self.home(), self.cluster()?).map(drop),
                 Step::NetworkUp => self.network_up().await,
                 Step::CreateMachine(m) => self.create(m).await,
+                Step::Configure(m) => self.configure(m).await,
+                Step::Resize(m) => self.resize(m).await,
                 Step::BootMachine(m) => self.boot(m).await,
                 Step::WaitApi(m) => self.wait_api(m).await,
                 Step::UploadConfig => self.upload_config().await,
                 Step::Addons => self.addons().await,
                 Step::PodNetwork => self.pod_network().await,
+                Step::Manifests => {
+                    manifests::apply(self.home(), self.profile, &self.client()?, self.patience).await
+                }
                 Step::MarkConfigured => self.mark_configured().await,
                 Step::ReleaseControllers(m) => self.release_controllers(m).await,
                 Step::ClearLeases => self.clear_leases().await,
@@ -153,9 +160,45 @@ impl<'a> Runner<'a> {
     async fn create(&self, machine: &str) -> Result<()> {
         let cluster = self.cluster()?;
         let new = New { pki: self.shared.pki(self.home(), cluster)?, join: None };
-        let spec = machines::spec(self.home(), cluster, self.node(machine)?, Some(new))?;
+        let node = self.node(machine)?;
+        let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.shared.check(&spec.image)?;
-        self.driver.create(&spec).await
+        self.driver.create(&spec).await?;
+        setup::made(self.home(), cluster, node)
+    }
+
+    /// A control plane's manifests are made anew as well, from the data that it has.
+    async fn configure(&self, machine: &str) -> Result<()> {
+        let (cluster, node) = (self.cluster()?, self.node(machine)?);
+        let new = New { pki: self.shared.pki(self.home(), cluster)?, join: None };
+        let spec = machines::spec(self.home(), cluster, node, Some(new))?;
+        self.driver.configure(&spec).await?;
+        let prepared = bootstrap::paths::PREPARED.trim_start_matches("/var/");
+        match fs_err::remove_file(drivers::native::var_dir(self.home(), machine).join(prepared)) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
+            _ => {}
+        }
+        setup::made(self.home(), cluster, node)
+    }
+
+    /// The control group first, then the node, which looks at it.
+    async fn resize(&self, machine: &str) -> Result<()> {
+        let (cluster, node) = (self.cluster()?, self.node(machine)?);
+        let spec = machines::spec(self.home(), cluster, node, None)?;
+        self.driver.resize(&spec).await.with_context(|| {
+            format!("give it {} CPUs and {} MiB while it runs", spec.cpus, spec.memory_mib)
+        })?;
+        machines::tell_size(self.home(), machine, &spec)?;
+        let host = crate::host::size();
+        let size = (
+            (spec.cpus < host.cpus).then_some(spec.cpus),
+            (spec.memory_mib < host.memory_mib).then_some(spec.memory_mib),
+        );
+        // Without an API there is nobody to hear of it yet.
+        if api::health(&self.client()?, LOOK_ONCE).await.is_ok() {
+            api::node_sized(self.nodes()?, machine, size, self.patience).await?;
+        }
+        setup::made(self.home(), cluster, node)
     }
 
     /// etcd gets its new member before the machine is made, because the machine's files name all members.
@@ -168,7 +211,8 @@ impl<'a> Runner<'a> {
         let new = New { pki, join: Some(bootstrap::etcd::initial_cluster(&members, machine)) };
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.shared.check(&spec.image)?;
-        self.driver.create(&spec).await
+        self.driver.create(&spec).await?;
+        setup::made(self.home(), cluster, node)
     }
 
     /// A learner that has not caught up is refused, so this is asked until it is not.
@@ -307,7 +351,7 @@ impl<'a> Runner<'a> {
         let cluster = self.cluster()?;
         let primary = cluster.primary().context("the cluster has no control plane")?;
         let manifests = self.in_node(&cluster.machine(primary), &bootstrap::addon_manifest_command()).await?;
-        let image = machines::image_of(self.home(), &primary.kubernetes_version)?;
+        let image = machines::root_image(self.home(), cluster, primary)?;
         let options = AddonOptions {
             dns_log: false,
             storage: Some(StorageImages {
@@ -371,7 +415,16 @@ impl<'a> Runner<'a> {
             control_plane: node.control_plane,
         };
         let pods = cluster.pod_cidr_of(node);
-        Ok(api::adopt_node(nodes.client(), machine, &labels, pods, self.patience).await?)
+        let (wanted, old) = (cluster.config_of(node), setup::recorded(self.home(), machine));
+        let old = old.unwrap_or_default().config;
+        let wishes = api::Wishes {
+            labels: wanted.labels,
+            taints: wanted.taints,
+            old_labels: old.labels,
+            old_taints: old.taints,
+        };
+        api::adopt_node(nodes.client(), machine, &labels, &wishes, pods, self.patience).await?;
+        setup::adopted(self.home(), cluster, node)
     }
 
     async fn wait_node(&self, machine: &str) -> Result<()> {

@@ -59,8 +59,17 @@ pub fn save(home: &Home, cluster: &Cluster, previous: Option<&Map<String, Value>
 
 /// Beside the desired state, which only names the file: that may be gone when a start is resumed.
 pub fn save_cni(home: &Home, profile: &str, text: &str) -> Result<(), Fault> {
-    let path = home.profile_cni(profile);
-    atomic::write(&path, text.as_bytes(), 0o600)
+    save_text(&home.profile_cni(profile), text)
+}
+
+/// The user's own objects; an empty text where there were some before takes them out of our hands.
+pub fn save_manifests(home: &Home, profile: &str, text: &str) -> Result<(), Fault> {
+    let path = home.profile_manifests(profile);
+    if text.is_empty() && !path.exists() { Ok(()) } else { save_text(&path, text) }
+}
+
+fn save_text(path: &Path, text: &str) -> Result<(), Fault> {
+    atomic::write(path, text.as_bytes(), 0o600)
         .map_err(|e| Fault::new(Reason::SaveProfile, format!("Unable to save {}: {e}", path.display())))
 }
 

@@ -1,6 +1,7 @@
 //! What one node may have of its own: size, labels, taints, mounts, … The cluster has one of these as
 //! well, which its nodes inherit; a node overrides what it names.
 
+pub mod change;
 mod component;
 mod inherit;
 mod label;
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use change::{Change, Setup, Takes};
 pub use component::{Binary, Component, check_flag};
 pub use label::{check_feature_gate, check_label_key, check_label_value};
 pub use mount::{Mount, check_node_path};

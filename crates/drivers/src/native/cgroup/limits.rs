@@ -4,14 +4,30 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::write;
+use super::{cpuset, write};
 
 const CPU_PERIOD_US: u64 = 100_000;
 
 pub struct Limits {
-    pub cpus: u32,
-    pub host_cpus: u32,
-    pub memory_mib: u32,
+    cpus: u32,
+    host_cpus: u32,
+    memory_mib: u32,
+    /// As the kernel lists them.
+    cpuset: String,
+}
+
+impl Limits {
+    /// `number` differs between machines.
+    pub fn new(cpus: u32, memory_mib: u32, number: u32) -> Limits {
+        let host = cpuset::of_host();
+        let chosen = cpuset::share(&host, cpus, number);
+        Limits {
+            cpus,
+            host_cpus: u32::try_from(host.len()).unwrap_or(u32::MAX),
+            memory_mib,
+            cpuset: cpuset::list(chosen.as_ref().unwrap_or(&host)),
+        }
+    }
 }
 
 /// Writes those that the group has a file for: v1 has a group per controller.
@@ -22,7 +38,7 @@ pub fn apply(group: &Path, limits: &Limits) -> Result<()> {
             write(&path, &value)?;
         }
     }
-    Ok(())
+    if limits.cpuset.is_empty() { Ok(()) } else { cpuset::apply(group, &limits.cpuset) }
 }
 
 /// File and value, of both versions.
@@ -52,11 +68,11 @@ mod tests {
 
     #[test]
     fn a_part_of_the_host_is_a_quota_and_all_of_it_is_none() {
-        let part = Limits { cpus: 2, host_cpus: 8, memory_mib: 2048 };
+        let part = Limits { cpus: 2, host_cpus: 8, memory_mib: 2048, cpuset: String::new() };
         assert_eq!(value(&part, "cpu.max").as_deref(), Some("200000 100000"));
         assert_eq!(value(&part, "cpu.cfs_quota_us").as_deref(), Some("200000"));
         assert_eq!(value(&part, "memory.max").as_deref(), Some("2147483648"));
-        let all = Limits { cpus: 8, host_cpus: 8, memory_mib: 0 };
+        let all = Limits { cpus: 8, host_cpus: 8, memory_mib: 0, cpuset: String::new() };
         assert_eq!(value(&all, "cpu.max").as_deref(), Some("max"));
         assert_eq!(value(&all, "cpu.cfs_quota_us").as_deref(), Some("-1"));
         assert_eq!(value(&all, "memory.max"), None);

@@ -13,6 +13,7 @@
 //!                     kubepods/       the kubelet's
 //! ```
 
+mod cpuset;
 mod limits;
 mod mountinfo;
 mod removal;
@@ -134,6 +135,11 @@ impl Cgroup {
             fs_err::create_dir_all(self.home(group))?;
         }
         Ok(())
+    }
+
+    /// Of a machine that runs.
+    pub fn resize(&self, limits: &Limits) -> Result<()> {
+        self.groups().try_for_each(|group| limits::apply(&group, limits))
     }
 
     /// Moves this process into the group itself, to make the cgroup namespace there whose root it is.

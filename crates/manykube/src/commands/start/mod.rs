@@ -32,6 +32,8 @@ struct Wanted {
     old: Option<ConfigFile>,
     /// The text of a new cluster's pod network, when it is the user's.
     manifest: Option<String>,
+    /// Those of the file; `None` without a file.
+    manifests: Option<String>,
     warnings: Vec<String>,
     /// Of an existing cluster, by its file.
     changes: file::Changes,
@@ -89,6 +91,9 @@ async fn start(ctx: &Ctx, args: &Args) -> Result<()> {
     saved.nodes.extend(wanted.changes.removed.iter().cloned());
     if let Some(text) = &wanted.manifest {
         profile::save_cni(&ctx.home, &ctx.profile, text)?;
+    }
+    if let Some(text) = &wanted.manifests {
+        profile::save_manifests(&ctx.home, &ctx.profile, text)?;
     }
     profile::save(&ctx.home, &saved, wanted.old.as_ref().map(|f| &f.raw))?;
     drop(choosing);
@@ -157,13 +162,17 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
         }
     };
     host_can(ctx, args, driver)?;
-    if old.is_none() {
-        core::image_can(ctx, &cluster.kubernetes_version)?;
+    for node in &cluster.nodes {
+        core::able(&cluster, node)?;
+    }
+    if old.is_none() || !changes.lines.is_empty() {
+        core::images_can(ctx, &cluster)?;
     }
     let mut warnings = warnings;
     warnings.extend(desired::even(&cluster));
     warnings.extend(core::room(ctx, &cluster, args.force).await?);
-    Ok(Wanted { cluster, old, manifest, warnings, changes })
+    let manifests = input.map(|input| input.manifests()).transpose()?;
+    Ok(Wanted { cluster, old, manifest, manifests, warnings, changes })
 }
 
 fn version(args: &Args, old: Option<&Cluster>) -> Result<String, Fault> {

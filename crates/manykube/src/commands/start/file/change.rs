@@ -2,8 +2,10 @@
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-use cluster_file::{Diff, Effect};
+use cluster_file::Diff;
 use model::{Cluster, Fault, Node, Reason};
+
+use crate::core;
 
 #[derive(Debug, Clone, Default)]
 pub struct Changes {
@@ -17,13 +19,6 @@ pub fn changes(old: &Cluster, new: &Cluster) -> Result<Changes, Fault> {
         let lines: Vec<String> = fixed.iter().map(ToString::to_string).collect();
         Fault::new(Reason::Usage, lines.join("\n"))
     })?;
-    if let Some(change) = diff.changed.first() {
-        let what: Vec<&str> = change.changes.iter().map(|c| c.what).collect();
-        let node = old.nodes.iter().find(|n| n.name == change.name).map_or(String::new(), |n| old.machine(n));
-        let message = format!("not supported yet: changing {} of {node}, which exists", what.join(", "));
-        return Err(Fault::new(Reason::Unimplemented, message)
-            .advice(format!("Delete the node {node} first; the file makes it anew")));
-    }
     Ok(Changes { lines: lines(old, new, &diff), removed: diff.removed })
 }
 
@@ -31,10 +26,8 @@ fn lines(old: &Cluster, new: &Cluster, diff: &Diff) -> Vec<String> {
     let role = |n: &Node| if n.control_plane { "control-plane" } else { "worker" };
     let added = diff.added.iter().map(|n| format!("+ {} ({})", new.machine(n), role(n)));
     let removed = diff.removed.iter().map(|n| format!("- {} ({})", old.machine(n), role(n)));
-    let effect = |e: Effect| if e == Effect::Live { "live" } else { "restart" };
-    let cluster =
-        diff.cluster.iter().map(|c| format!("~ {}: {} -> {} ({})", c.what, c.from, c.to, effect(c.effect)));
-    added.chain(cluster).chain(removed).collect()
+    let cluster = diff.cluster.iter().map(|c| format!("~ {}: {} -> {} (live)", c.what, c.from, c.to));
+    added.chain(cluster).chain(core::changes(old, new)).chain(removed).collect()
 }
 
 /// Removing nodes is asked for, unless `--yes` was said.

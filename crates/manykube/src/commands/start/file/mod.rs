@@ -7,7 +7,7 @@ mod unsupported;
 use std::io::Read as _;
 use std::rc::Rc;
 
-use cluster_file::{ClusterFile, MAX_BYTES, Parsed, Problems};
+use cluster_file::{ClusterFile, MAX_BYTES, Parsed, Problems, Step};
 use model::resources::HostSize;
 use model::{Cluster, Fault, Reason};
 
@@ -42,7 +42,9 @@ pub fn read(path: &str) -> Result<Rc<Input>, Fault> {
             usage(format!("{shown}:{line}:{column}: not a text: this is not UTF-8"))
         })?
     };
-    let parsed = cluster_file::parse(&text).map_err(|problems| usage(problems.show(shown)))?;
+    let mut parsed = cluster_file::parse(&text).map_err(|problems| usage(problems.show(shown)))?;
+    let dir = std::path::Path::new(path).parent().filter(|_| path != "-");
+    parsed.file.anchor(dir.unwrap_or(std::path::Path::new("")));
     Ok(Rc::new(Input { path: shown.to_owned(), parsed }))
 }
 
@@ -61,6 +63,30 @@ impl Input {
     /// What the file asks for and will not get, as warnings.
     pub fn notes(&self) -> Vec<String> {
         self.parsed.notes.iter().map(|n| n.line(&self.path)).collect()
+    }
+
+    /// The text of all manifests, once it is sure that they are some.
+    pub fn manifests(&self) -> Result<String, Fault> {
+        let mut all = String::new();
+        for (index, path) in self.parsed.file.manifests.iter().enumerate() {
+            let at = vec![Step::from("manifests"), Step::from(index)];
+            let wrong =
+                |reason, message: String| self.fault(self.parsed.problem(&at, message).into(), reason);
+            if path.contains("://") {
+                let message = "manifests are not fetched: give the path of a file".to_owned();
+                return Err(wrong(Reason::Unimplemented, message));
+            }
+            let text = std::fs::read_to_string(path)
+                .map_err(|e| wrong(Reason::PathMissing, format!("cannot read {path}: {e}")))?;
+            bootstrap::manifest::objects(&text).map_err(|e| {
+                let why = format!("{e:#}").split_whitespace().collect::<Vec<_>>().join(" ");
+                wrong(Reason::Usage, format!("{path} is no manifest of Kubernetes objects: {why}"))
+            })?;
+            all.push_str("---\n");
+            all.push_str(text.trim_end());
+            all.push('\n');
+        }
+        Ok(all)
     }
 
     fn fault(&self, problems: Problems, reason: Reason) -> Fault {

@@ -1,0 +1,42 @@
+//! Parts of the host's file system in a machine: directories of the user's, programs to be tried.
+//!
+//! A path of the node may lead over symbolic links of the node, so it is only followed where `/` is the
+//! node's; by then the host is out of sight. Hence in two steps.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use nix::mount::{MsFlags, mount};
+use rustix::fs::CWD;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
+
+use crate::driver::Bind;
+
+pub fn take(wanted: &Bind) -> Result<OwnedFd> {
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(CWD, &wanted.host, flags)
+        .with_context(|| format!("take {} into the node", wanted.host.display()))
+}
+
+/// The place is made if it is not there.
+pub fn put(tree: &OwnedFd, wanted: &Bind) -> Result<()> {
+    let at = Path::new(&wanted.node);
+    let is_dir =
+        fs_err::metadata(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(tree)))?.is_dir();
+    if is_dir {
+        fs_err::create_dir_all(at)?;
+    } else if !at.exists() {
+        at.parent().map_or(Ok(()), fs_err::create_dir_all)?;
+        fs_err::write(at, "")?;
+    }
+    move_mount(tree.as_fd(), "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+        .with_context(|| format!("show {} at {}", wanted.host.display(), wanted.node))?;
+    if wanted.read_only {
+        let flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+        mount(None::<&str>, at, None::<&str>, flags, None::<&str>)
+            .with_context(|| format!("make {} read-only", wanted.node))?;
+    }
+    Ok(())
+}
