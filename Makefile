@@ -11,7 +11,7 @@ PACKAGES += nftables iproute2 util-linux
 # Test results of a system test are worth nothing while another one uses the cores.
 SYSTEM   := cargo test --release --locked -p system-tests -- --test-threads=1 --nocapture
 
-.PHONY: help deps build image up down test unit system lint bench failover vip endurance clean
+.PHONY: help deps build image up down test unit system lint bench failover vip endurance vm clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -66,6 +66,9 @@ vip: ## Measure the virtual address alone: three agents and doubles of API serve
 
 endurance: image ## Stop and start a cluster of five nodes, and cut its power, 5 times each; grow and shrink another
 	RESTART_ROUNDS=$${RESTART_ROUNDS:-5} cargo test --release --locked -p system-tests --test restarts --test growth -- --test-threads=1 --nocapture
+
+vm: image ## Walk one node through its life on Debian's kernel with cgroup v2, in a virtual machine (root, qemu-system-x86)
+	tests/vm/run
 
 clean: ## Remove what cargo built (the node images in the home's cache stay)
 	cargo clean
