@@ -4,6 +4,7 @@ mod etcd;
 mod images;
 mod look;
 mod machines;
+mod node_setup;
 mod room;
 mod shared;
 mod steps;
@@ -23,6 +24,7 @@ use plan::{Leave, Member, Observed, Plan, Refusal, phase};
 
 use crate::ctx::Ctx;
 use crate::report::{self, Event, steps::start as step};
+pub use node_setup::{able, changes, create};
 use shared::Shared;
 use steps::Runner;
 

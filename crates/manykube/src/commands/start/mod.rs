@@ -5,9 +5,10 @@ mod checks;
 mod cni;
 pub mod desired;
 pub mod file;
+mod kept;
 mod messages;
 mod values;
-mod versions;
+pub mod versions;
 mod vip;
 
 use anyhow::Result;
@@ -126,7 +127,7 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
             match input {
                 Some(input) => {
                     let base = file::over(before, args, &version, host)?;
-                    let cluster = input.resolve(&base, host, args.force)?;
+                    let cluster = flags_last(input.resolve(&base, host, args.force)?, args)?;
                     changes = file::changes(before, &cluster)?;
                     (cluster, input.notes())
                 }
@@ -150,12 +151,13 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
             match input {
                 Some(input) => {
                     cluster.nodes.clear();
-                    (input.resolve(&cluster, host, args.force)?, input.notes())
+                    (flags_last(input.resolve(&cluster, host, args.force)?, args)?, input.notes())
                 }
                 None => (cluster, Vec::new()),
             }
         }
     };
+    common::able(before, &cluster)?;
     host_can(ctx, args, driver)?;
     if old.is_none() {
         core::image_can(ctx, &cluster.kubernetes_version)?;
@@ -166,13 +168,17 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
     Ok(Wanted { cluster, old, manifest, warnings, changes })
 }
 
+/// What the flags say about all nodes, over what the file says about them.
+fn flags_last(mut cluster: Cluster, args: &Args) -> Result<Cluster, Fault> {
+    cluster.node_defaults = checks::node_defaults(args)?.over(&cluster.node_defaults);
+    Ok(cluster)
+}
+
 fn version(args: &Args, old: Option<&Cluster>) -> Result<String, Fault> {
     match (args.kubernetes_version.as_deref(), old) {
         (None | Some(""), Some(old)) => Ok(old.kubernetes_version.clone()),
         (None | Some(""), None) => Ok(image::default_version().to_owned()),
-        (Some(asked), _) => {
-            image::resolve_version(asked).map_err(|_| versions::unknown(asked, &image::known_versions()))
-        }
+        (Some(asked), _) => versions::resolve(asked),
     }
 }
 
