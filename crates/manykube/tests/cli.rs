@@ -223,7 +223,7 @@ fn a_missing_profile_is_85_everywhere_but_for_delete() {
         "worker start --all",
         "worker stop --all",
         "worker delete m02",
-        "worker ssh m02 -- ls -l",
+        "worker ssh m02 ls",
         "worker docker-env m02",
         "worker status",
         "worker logs -f",

@@ -24,7 +24,7 @@ use plan::{Leave, Member, Observed, Plan, Refusal, phase};
 
 use crate::ctx::Ctx;
 use crate::report::{self, Event, steps::start as step};
-pub use node_setup::{able, changes, create};
+pub use node_setup::{able, changes, create, images_can};
 use shared::Shared;
 use steps::Runner;
 

@@ -21,6 +21,11 @@ pub async fn create(_: &Ctx, cluster: &Cluster, _: &[String], _: Duration) -> Re
     Err(Fault::new(Reason::Unimplemented, message).into())
 }
 
+/// Are there node images for all nodes, or all that it takes to build them?
+pub fn images_can(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
+    cluster.nodes.iter().try_for_each(|node| super::image_can(ctx, &node.kubernetes_version))
+}
+
 /// One line per change, each with what it takes.
 pub fn changes(old: &Cluster, new: &Cluster) -> Vec<String> {
     let Ok(diff) = cluster_file::diff(old, new) else { return Vec::new() };

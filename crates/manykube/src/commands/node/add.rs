@@ -37,8 +37,8 @@ async fn prepare(ctx: &Ctx, request: &Request) -> Result<Prepared> {
     cluster.nodes.extend(new.iter().cloned());
     cluster.share_memory(file.cluster.nodes.len(), host::size().memory_mib);
     common::able(Some(&file.cluster), &cluster)?;
-    if let Some(node) = new.first().filter(|n| n.kubernetes_version != cluster.kubernetes_version) {
-        core::image_can(ctx, &node.kubernetes_version)?;
+    if request.edit.version.is_some() {
+        core::images_can(ctx, &cluster)?;
     }
     core::room(ctx, &cluster, false).await?.into_iter().for_each(|w| ctx.warn(w));
     Ok(Prepared { file, cluster, new })

@@ -103,7 +103,11 @@ pub struct StartArgs {
     pub flags: NodeFlags,
 }
 
+const REMOVAL: &str = "What ends in - is removed: --labels tier-, --taints gpu-, --extra-config kubelet.max-pods-, \
+                       --feature-gates NAME-, --mount /in/the/node-, --ports 8080-, and --kubelet-binary= (empty).";
+
 #[derive(Debug, Clone, clap::Args)]
+#[command(after_help = REMOVAL)]
 pub struct SetArgs {
     #[command(flatten)]
     pub name: NameArgs,

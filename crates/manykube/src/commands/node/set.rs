@@ -35,8 +35,8 @@ pub async fn set(ctx: &Ctx, name: &str, edit: &Edit) -> Result<()> {
         ctx.emit(Event::info(Style::Ready, format!("{shown} is as asked for already")));
         return Ok(());
     }
-    if let Some(version) = edit.version.as_ref().and(cluster.find_node(&machine)) {
-        core::image_can(ctx, &version.kubernetes_version)?;
+    if edit.version.is_some() {
+        core::images_can(ctx, &cluster)?;
     }
     let seen = core::observe(ctx, &file.cluster).await?;
     let place = file.cluster.nodes.iter().position(|n| n.name == node.name);

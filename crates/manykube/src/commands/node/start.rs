@@ -58,6 +58,9 @@ async fn start(
     let cluster = change::edited(&file.cluster, &nodes, edit, host::size())?;
     let lines = change::lines(&file.cluster, &cluster)?;
     common::able(Some(&file.cluster), &cluster)?;
+    if edit.version.is_some() {
+        core::images_can(ctx, &cluster)?;
+    }
     common::require_healthy(ctx, &file.cluster).await?;
     for node in &nodes {
         let (machine, role) = (cluster.machine(node), role(node));
