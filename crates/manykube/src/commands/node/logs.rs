@@ -67,7 +67,7 @@ const FOLLOW: &str = r#"
 set -- "$3" "$1" "$2"/kubelet.log /var/log/pods/kube-system_*/*/*.log
 prefix=$1 n=$2; shift 2
 for log in "$@"; do shift; [ -f "$log" ] && set -- "$@" "$log"; done
-if [ -n "$prefix" ]; then tail --pid=$$ -n "$n" -F "$@" 2>/dev/null | sed -u "s/^/$prefix: /"
+if [ -n "$prefix" ]; then tail --pid=$$ -n "$n" -F "$@" 2>/dev/null | sed -u "s/^/$prefix: /" 2>/dev/null
 else exec tail -n "$n" -F "$@" 2>/dev/null; fi
 "#;
 
