@@ -54,6 +54,7 @@ async fn boot(home: &Home, driver: &Native, cluster: &Cluster, node: &Node, imag
         cpus: CPUS,
         memory_mib: MEMORY_MIB,
         files: files(cluster, node, image)?,
+        binds: Vec::new(),
     };
     driver.create(&spec).await?;
     driver.boot(&spec).await?;
@@ -99,7 +100,7 @@ fn files(cluster: &Cluster, node: &Node, image: &NodeImage) -> Result<Vec<NodeFi
     };
     let peers = Peers { nodes: cluster.nodes.iter().map(|n| n.ip).collect(), ..Peers::default() };
     Ok(vec![
-        bootstrap::containerd::file(pause),
+        bootstrap::containerd::file(pause, &[])?,
         // The image's /etc/kubernetes/pki leads here.
         NodeFile::new(format!("{}/.keep", paths::CERTS), 0o600, ""),
         NodeFile::new(paths::RESOLV_CONF, 0o644, format!("nameserver {}\n", cluster.gateway())),

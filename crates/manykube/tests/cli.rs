@@ -118,6 +118,19 @@ fn bad_input_is_refused_with_one_line_and_changes_nothing() {
         ("start --wait-timeout=soon", 14, "Error: invalid argument \"soon\""),
         ("start --output=xml", 14, "Error: invalid argument \"xml\""),
         ("start --dry-run --memory=1024", 23, "RSRC_INSUFFICIENT_REQ_MEMORY"),
+        (
+            "start --container-runtime=docker",
+            16,
+            "MK_UNIMPLEMENTED: --container-runtime=docker is not supported yet",
+        ),
+        ("start --docker-env=A=b", 14, "--docker-env is for the docker runtime"),
+        ("start --iso-url=http://x/y.iso", 14, "--iso-url is for virtual machines"),
+        ("start --extra-config=kubelet", 14, "--extra-config: \"kubelet\" is not COMPONENT.FLAG=VALUE"),
+        ("start --labels=tier", 14, "--labels: \"tier\" is not KEY=VALUE"),
+        ("start --labels=tier-", 14, "a new cluster has nothing to remove"),
+        ("start --taints=a=b:Never", 14, "--taints: \"Never\" is not the effect of a taint"),
+        ("start --mount=/a", 14, "--mount: \"/a\" is not a mount"),
+        ("start --ports=80", 14, "--ports: \"80\" is not a port"),
         ("status -o json -f {{.Host}}", 14, "MK_USAGE"),
         ("delete now", 14, "Error:"),
         ("node", 14, "Error:"),
@@ -128,6 +141,18 @@ fn bad_input_is_refused_with_one_line_and_changes_nothing() {
         ("node stop m02 --name=m03", 14, "MK_USAGE"),
         ("node stop m02 m03", 14, "Error:"),
         ("node add --count=many", 14, "Error:"),
+        ("node set m02", 14, "nothing to change was given"),
+        ("node set --cpus=2", 14, "Usage: node set NAME"),
+        ("node set m02 --cpus=few", 14, "MK_USAGE"),
+        ("node stop m02 --all", 14, "MK_USAGE"),
+        ("node create --control-plane", 14, "Error: unknown flag: --control-plane"),
+        ("worker", 14, "Error:"),
+        ("worker add", 14, "Error: unknown command"),
+        ("worker start", 14, "Usage: worker start NAME|--all"),
+        ("worker stop", 14, "Usage: worker stop NAME|--all"),
+        ("worker delete", 14, "Usage: worker delete NAME"),
+        ("worker ssh", 14, "Usage: worker ssh NAME"),
+        ("worker ip", 14, "Usage: worker ip NAME"),
         ("completion csh", 14, "Error:"),
         ("config get memory", 14, "Error: specified key could not be found in config"),
         ("config set frob 1", 14, "MK_USAGE"),
@@ -189,6 +214,20 @@ fn a_missing_profile_is_85_everywhere_but_for_delete() {
         "node delete m02",
         "node start m02",
         "node stop --name=m02",
+        "node set m02 --cpus=2",
+        "node create",
+        "node stop --all",
+        "worker list",
+        "worker create",
+        "worker start m02",
+        "worker start --all",
+        "worker stop --all",
+        "worker delete m02",
+        "worker ssh m02 ls",
+        "worker docker-env m02",
+        "worker status",
+        "worker logs -f",
+        "worker ip m02",
         "update-context",
         "logs",
         "status -o json",
@@ -235,11 +274,65 @@ fn nodes_of_a_cluster_that_does_not_run() {
         ("node stop m03", 85, "GUEST_NODE_RETRIEVE"),
         ("node stop demo", 80, "it is the last control plane"),
         ("node start m02", 83, "host is not running: state=Nonexistent"),
+        ("node start --all", 83, "host is not running: state=Nonexistent"),
+        ("node add --cpus=1 --memory=100", 23, "RSRC_INSUFFICIENT_REQ_MEMORY"),
+        ("node add --cpus=9999", 29, "RSRC_INSUFFICIENT_CORES"),
+        ("node add --labels=a", 14, "--labels: \"a\" is not KEY=VALUE"),
+        ("node add --kubernetes-version=v1.2.3", 106, "K8S_OLD_UNSUPPORTED"),
+        ("node add -c docker", 16, "not supported yet"),
+        ("node add --kube-apiserver-binary=/x", 14, "a worker runs no kube-apiserver"),
+        ("node set m03 --cpus=2", 85, "GUEST_NODE_RETRIEVE"),
+        ("node set m02 --labels=a-", 14, "demo-m02 has no label a"),
+        ("node set m02 --base-image=mine", 14, "baseImage of node demo-m02 cannot be changed"),
+        ("node set m02 --cpus=2", 0, "m02 is as asked for already"),
+        ("node set demo --memory=512", 23, "RSRC_INSUFFICIENT_REQ_MEMORY"),
+        ("worker list", 0, "demo-m02\t192.168.49.3\tNonexistent\n"),
+        ("worker start demo", 14, "demo is a control plane, not a worker"),
+        ("worker stop demo", 14, "demo is a control plane, not a worker"),
+        ("worker ssh demo", 14, "demo is a control plane, not a worker"),
+        ("worker status demo", 14, "demo is a control plane, not a worker"),
+        ("worker logs demo", 14, "demo is a control plane, not a worker"),
+        ("worker start m02", 83, "host is not running: state=Nonexistent"),
+        ("worker start big", 83, "host is not running: state=Nonexistent"),
+        ("worker start Big", 14, "is no name for a node"),
+        ("worker docker-env m02", 14, "false exit code 14\n"),
+        ("worker docker-env m02", 14, "incompatible with the containerd runtime"),
+        ("worker status", 7, "demo-m02\ntype: Worker\n"),
+        ("worker logs", 83, "The worker node demo-m02 host is not running: state=Nonexistent"),
+        ("node logs", 83, "The control-plane node demo host is not running: state=Nonexistent"),
+        ("worker ip m02", 83, "host is not running: state=Nonexistent"),
+        ("worker stop --all", 0, "Successfully stopped node m02"),
         ("node stop demo-m02", 0, "Successfully stopped node m02"),
     ] {
         home.run(&format!("{line} -p demo")).expect(code, text);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), CONFIG, "{line}");
     }
+}
+
+#[test]
+fn a_node_that_does_not_run_is_changed_for_its_next_start() {
+    let home = Home::new();
+    let dir = home.path().join("profiles/demo");
+    std::fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("config.json");
+    std::fs::write(&file, CONFIG).unwrap();
+    let set = home.run(
+        "node set m02 -p demo --memory=2g --labels=tier=db,a=b --taints=db:NoSchedule --mount=/srv:/data",
+    );
+    set.expect(0, "m02 does not run: it will be as asked for at its next start");
+    for (what, effect) in
+        [("memory", "(live)"), ("labels", "(live)"), ("taints", "(live)"), ("mounts", "(restart)")]
+    {
+        let out = set.stdout();
+        assert!(out.lines().any(|l| l.contains(what) && l.ends_with(effect)), "{what} {effect} in {out}");
+    }
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(["2048", "tier", "db:NoSchedule", "/srv:/data"].iter().all(|t| text.contains(t)), "{text}");
+    home.run("node set m02 -p demo --memory=2g --labels=a=b").expect(0, "as asked for already");
+    home.run("worker set m02 -p demo --labels=tier- --taints=db-").expect(0, "next start");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(!text.contains("tier") && !text.contains("NoSchedule") && text.contains("/srv:/data"), "{text}");
+    home.run("node set demo -p demo --labels=role=first").expect(0, "demo does not run");
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Sizes a user asks for, and whether the host can give them.
 
-use crate::{Fault, Reason};
+use crate::{Fault, NodeConfig, Reason};
 
 pub const MIN_MEMORY_MIB: u32 = 1800;
 pub const MIN_CPUS: u32 = 2;
+/// A kubelet, containerd and a pod or two; kubeadm asks more of control planes only.
+pub const MIN_WORKER_MEMORY_MIB: u32 = 256;
+pub const MIN_WORKER_CPUS: u32 = 1;
 pub const DEFAULT_CPUS: u32 = 2;
 pub const DEFAULT_DISK_MIB: u32 = 20000;
 pub const MIN_DISK_MIB: u32 = 2000;
@@ -102,6 +105,15 @@ pub fn default_memory(host_mib: u32, nodes: u32) -> u32 {
     (quarter / nodes.max(1)).clamp(FALLBACK_MEMORY_MIB, MAX_DEFAULT_MEMORY_MIB)
 }
 
+/// What one node has of its own size.
+pub fn check_node(config: &NodeConfig, control_plane: bool, host: HostSize) -> Result<(), Fault> {
+    let least = if control_plane { MIN_CPUS } else { MIN_WORKER_CPUS };
+    config.cpus.map_or(Ok(()), |cpus| cpus_from(least, cpus, host))?;
+    let least = if control_plane { MIN_MEMORY_MIB } else { MIN_WORKER_MEMORY_MIB };
+    config.memory_mib.map_or(Ok(()), |memory| memory_from(least, memory, host))?;
+    config.disk_mib.map_or(Ok(()), check_disk)
+}
+
 /// Refuses what cannot work; the caller skips this under `--force`.
 pub fn check_memory(asked: u32, host: HostSize) -> Result<(), Fault> {
     if host.memory_mib < MIN_MEMORY_MIB {
@@ -111,10 +123,13 @@ pub fn check_memory(asked: u32, host: HostSize) -> Result<(), Fault> {
         );
         return Err(Fault::new(Reason::InsufficientSysMemory, message).advice("Use a host with more memory"));
     }
-    if asked < MIN_MEMORY_MIB {
-        let message = format!(
-            "Requested memory allocation {asked}MiB is less than the usable minimum of {MIN_MEMORY_MIB}MB"
-        );
+    memory_from(MIN_MEMORY_MIB, asked, host)
+}
+
+fn memory_from(least: u32, asked: u32, host: HostSize) -> Result<(), Fault> {
+    if asked < least {
+        let message =
+            format!("Requested memory allocation {asked}MiB is less than the usable minimum of {least}MB");
         let advice = format!("Ask for more: --memory={}mb", default_memory(host.memory_mib, 1));
         return Err(Fault::new(Reason::InsufficientReqMemory, message).advice(advice));
     }
@@ -154,11 +169,13 @@ pub fn check_room(
 }
 
 pub fn check_cpus(asked: u32, host: HostSize) -> Result<(), Fault> {
-    if asked < MIN_CPUS {
-        let message = format!("Requested cpu count {asked} is less than the minimum allowed of {MIN_CPUS}");
-        return Err(
-            Fault::new(Reason::InsufficientCores, message).advice(format!("Ask for --cpus={MIN_CPUS}"))
-        );
+    cpus_from(MIN_CPUS, asked, host)
+}
+
+fn cpus_from(least: u32, asked: u32, host: HostSize) -> Result<(), Fault> {
+    if asked < least {
+        let message = format!("Requested cpu count {asked} is less than the minimum allowed of {least}");
+        return Err(Fault::new(Reason::InsufficientCores, message).advice(format!("Ask for --cpus={least}")));
     }
     if asked > host.cpus {
         let message =
@@ -239,6 +256,26 @@ mod tests {
         assert_eq!(code(check_cpus(4, host)), Ok(()));
         let small = HostSize { cpus: 4, memory_mib: 1000 };
         assert_eq!(code(check_memory(1800, small)), Err(("RSRC_INSUFFICIENT_SYS_MEMORY", 23)));
+    }
+
+    #[test]
+    fn a_worker_may_be_smaller_than_a_control_plane() {
+        let host = HostSize { cpus: 4, memory_mib: 8000 };
+        let size =
+            |cpus, memory| NodeConfig { cpus: Some(cpus), memory_mib: Some(memory), ..NodeConfig::default() };
+        assert_eq!(check_node(&size(1, 256), false, host), Ok(()));
+        assert_eq!(check_node(&NodeConfig::default(), true, host), Ok(()));
+        for (config, control_plane, reason) in [
+            (size(1, 4000), true, Reason::InsufficientCores),
+            (size(2, 1000), true, Reason::InsufficientReqMemory),
+            (size(0, 1000), false, Reason::InsufficientCores),
+            (size(1, 255), false, Reason::InsufficientReqMemory),
+            (size(5, 1000), false, Reason::InsufficientCores),
+            (size(1, 9000), false, Reason::OverAllocMem),
+            (NodeConfig { disk_mib: Some(1), ..size(1, 1000) }, false, Reason::Usage),
+        ] {
+            assert_eq!(check_node(&config, control_plane, host).unwrap_err().reason, reason);
+        }
     }
 
     #[test]

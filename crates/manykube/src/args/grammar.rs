@@ -14,10 +14,17 @@ pub fn pflag(command: Command) -> Command {
         .disable_help_subcommand(true)
         .mut_args(|arg| match arg.get_action() {
             ArgAction::SetTrue => boolean(arg),
-            ArgAction::Set | ArgAction::Append if !arg.is_positional() => arg.allow_hyphen_values(true),
+            ArgAction::Set | ArgAction::Append if !arg.is_positional() && needs_value(&arg) => {
+                arg.allow_hyphen_values(true)
+            }
             _ => arg,
         })
         .mut_subcommands(pflag)
+}
+
+/// Where a value may be left out, the next flag is none.
+fn needs_value(arg: &Arg) -> bool {
+    arg.get_num_args().is_none_or(|range| range.min_values() > 0)
 }
 
 fn boolean(arg: Arg) -> Arg {
@@ -118,7 +125,7 @@ mod tests {
             "-p x status -o json -p demo",
         ] {
             match parse(line).unwrap().command.unwrap() {
-                Commands::Status(a) => assert_eq!(a.output, crate::report::Output::Json, "{line}"),
+                Commands::Status(a) => assert_eq!(a.view.output, crate::report::Output::Json, "{line}"),
                 _ => panic!("{line}"),
             }
         }
@@ -165,6 +172,20 @@ mod tests {
             }
             _ => panic!(),
         }
+    }
+
+    #[test]
+    fn a_mount_or_minikubes_boolean() {
+        for line in [
+            "start --mount --mount-string=/a:/b",
+            "start --mount -p demo",
+            "start --mount /a:/b --mount=/c:/d:ro",
+            "start --mount=false",
+        ] {
+            parse(line).unwrap();
+        }
+        let profile = parse("start --mount -p demo").unwrap().globals.profile;
+        assert_eq!(profile.as_deref(), Some("demo"));
     }
 
     #[test]

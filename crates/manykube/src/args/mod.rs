@@ -4,6 +4,7 @@ pub mod globals;
 pub mod grammar;
 pub mod inert;
 pub mod layers;
+pub mod node_flags;
 pub mod values;
 
 use std::ffi::OsString;
@@ -40,7 +41,9 @@ pub enum Commands {
     /// Show or change the active profile
     Profile(commands::profile::Args),
     /// Nodes of a cluster
-    Node(commands::node::Args),
+    Node(Box<commands::node::Args>),
+    /// Workers of a cluster: what `node` does, for nodes that are no control planes
+    Worker(Box<commands::worker::Args>),
     /// Print the address of a node
     Ip(commands::ip::Args),
     /// Open a shell in a node, or run a command there
@@ -73,6 +76,7 @@ impl Commands {
             Commands::Status(_) => "status",
             Commands::Profile(_) => "profile",
             Commands::Node(_) => "node",
+            Commands::Worker(_) => "worker",
             Commands::Ip(_) => "ip",
             Commands::Ssh(_) => "ssh",
             Commands::Kubectl(_) => "kubectl",

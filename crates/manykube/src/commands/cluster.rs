@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use model::status::{self, Host, NodeStatus, NodeStatusInput};
+use model::status::{self, Apiserver, Host, NodeStatus, NodeStatusInput};
 use model::{Cluster, Fault, Node, Reason};
 
 use crate::ctx::Ctx;
@@ -33,6 +33,18 @@ pub fn node<'a>(cluster: &'a Cluster, asked: Option<&str>) -> Result<&'a Node, F
     })
 }
 
+/// Can this host make every node that is new, or is to be another one than before?
+pub fn able(before: Option<&Cluster>, after: &Cluster) -> Result<(), Fault> {
+    let same = |new: &Node| {
+        before.and_then(|b| Some((b, b.nodes.iter().find(|n| n.name == new.name)?))).is_some_and(
+            |(b, old)| {
+                old.kubernetes_version == new.kubernetes_version && b.config_of(old) == after.config_of(new)
+            },
+        )
+    };
+    after.nodes.iter().filter(|n| !same(n)).try_for_each(|node| core::able(after, node))
+}
+
 /// Refuses when no control plane's machine runs.
 pub async fn require_running(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatusInput>> {
     let seen = core::observe(ctx, cluster).await?;
@@ -49,6 +61,25 @@ pub fn not_running(machine: &str, word: &str) -> Fault {
         Reason::HostNotRunning,
         format!("The control-plane node {machine} host is not running: state={word}"),
     )
+}
+
+pub fn node_not_running(cluster: &Cluster, node: &Node, state: Host) -> Fault {
+    let role = if node.control_plane { "control-plane" } else { "worker" };
+    let message =
+        format!("The {role} node {} host is not running: state={}", cluster.machine(node), state.as_str());
+    Fault::new(Reason::HostNotRunning, message)
+}
+
+/// Nodes come and go in a cluster whose API answers.
+pub async fn require_healthy(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
+    let seen = require_running(ctx, cluster).await?;
+    if seen.iter().any(|s| s.apiserver == Apiserver::Running) {
+        return Ok(());
+    }
+    let message = format!("The API server of the cluster \"{}\" does not answer", cluster.name);
+    Err(Fault::new(Reason::ApiserverNotRunning, message)
+        .advice(format!("Run '{}' first", ctx.hint("start")))
+        .into())
 }
 
 pub async fn statuses(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatus>> {
@@ -79,6 +110,14 @@ pub fn write_kubeconfig(ctx: &Ctx, cluster: &Cluster, current: bool) -> Result<b
         wrong
     })
     .map_err(update_failed)
+}
+
+/// The API's address changes when the second control plane comes or goes.
+pub fn point_kubeconfig(ctx: &Ctx, before: &Cluster, after: &Cluster) -> Result<(), Fault> {
+    if core::server(before) != core::server(after) {
+        write_kubeconfig(ctx, after, false)?;
+    }
+    Ok(())
 }
 
 fn entry(ctx: &Ctx, cluster: &Cluster) -> Result<Entry> {

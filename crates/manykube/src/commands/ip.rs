@@ -13,8 +13,12 @@ pub struct Args {
 }
 
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
+    show(ctx, args.node.as_deref())
+}
+
+pub fn show(ctx: &Ctx, node: Option<&str>) -> Result<u8> {
     let cluster = common::load(ctx)?;
-    let node = common::node(&cluster, args.node.as_deref())?;
+    let node = common::node(&cluster, node)?;
     ctx.run(common::require_running(ctx, &cluster))?;
     print(&format!("{}\n", node.ip));
     Ok(0)

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use model::node_spec::LOG_DIR;
+use model::{Cluster, Node};
 
 use super::{cluster as common, print};
 use crate::core;
@@ -11,20 +12,27 @@ use crate::ctx::Ctx;
 use crate::state::audit;
 use crate::table;
 
+/// How logs are shown.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct View {
     /// How many lines of each log
     #[arg(short = 'n', long, default_value_t = 60, value_name = "LINES")]
     pub length: u32,
     /// Write to a file
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Go on printing what the kubelet logs
+    /// Go on printing what is logged
     #[arg(short, long)]
     pub follow: bool,
     /// Only lines that look like problems
     #[arg(long)]
     pub problems: bool,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    pub view: View,
     /// Only the audit log
     #[arg(long)]
     pub audit: bool,
@@ -37,7 +45,7 @@ pub struct Args {
 }
 
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
-    let lines = usize::try_from(args.length).unwrap_or(usize::MAX);
+    let lines = usize::try_from(args.view.length).unwrap_or(usize::MAX);
     let text = if args.audit {
         audit_section(ctx, lines)
     } else if args.last_start_only {
@@ -45,14 +53,14 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     } else {
         return all(ctx, args, lines);
     };
-    output(args, &text)?;
+    args.view.output(&text)?;
     Ok(0)
 }
 
 fn all(ctx: &Ctx, args: &Args, lines: usize) -> Result<u8> {
     let cluster = common::load(ctx)?;
     let node = common::node(&cluster, args.node.as_deref())?;
-    if args.follow {
+    if args.view.follow {
         let tail =
             ["tail", "-n", &lines.to_string(), "-F", &format!("{LOG_DIR}/kubelet.log")].map(str::to_owned);
         let code = ctx.run(async {
@@ -63,33 +71,41 @@ fn all(ctx: &Ctx, args: &Args, lines: usize) -> Result<u8> {
     }
     let collected = ctx.run(async {
         common::require_running(ctx, &cluster).await?;
-        let argv = ["/bin/sh", "-c", SCRIPT, "logs", &lines.to_string(), LOG_DIR].map(str::to_owned);
-        core::read_command(ctx, &cluster, node, argv.to_vec()).await
+        collect(ctx, &cluster, node, args.view.length).await
     });
     let (sections, failed) = match collected {
-        Ok(output) => (sections(&String::from_utf8_lossy(&output.stdout)), None),
+        Ok(sections) => (sections, None),
         Err(e) => (Vec::new(), Some(e)),
     };
-    if args.problems {
-        output(args, &problems(&sections))?;
+    args.view.output(&if args.view.problems {
+        problems(&sections)
     } else {
-        let mut text = audit_section(ctx, lines) + &last_start(ctx, lines);
-        for (name, body) in &sections {
-            text += &format!("==> {name} <==\n{body}\n");
-        }
-        output(args, &text)?;
-    }
+        audit_section(ctx, lines) + &last_start(ctx, lines) + &show(&sections)
+    })?;
     failed.map_or(Ok(0), Err)
 }
 
-fn output(args: &Args, text: &str) -> Result<()> {
-    match &args.file {
-        Some(file) => std::fs::write(file, text).with_context(|| format!("write {}", file.display())),
-        None => {
-            print(text);
-            Ok(())
+impl View {
+    pub fn output(&self, text: &str) -> Result<()> {
+        match &self.file {
+            Some(file) => std::fs::write(file, text).with_context(|| format!("write {}", file.display())),
+            None => {
+                print(text);
+                Ok(())
+            }
         }
     }
+}
+
+/// The last lines of every log of a node, by name.
+pub async fn collect(ctx: &Ctx, cluster: &Cluster, node: &Node, lines: u32) -> Result<Vec<(String, String)>> {
+    let argv = ["/bin/sh", "-c", SCRIPT, "logs", &lines.to_string(), LOG_DIR].map(str::to_owned);
+    let output = core::read_command(ctx, cluster, node, argv.to_vec()).await?;
+    Ok(sections(&String::from_utf8_lossy(&output.stdout)))
+}
+
+pub fn show(sections: &[(String, String)]) -> String {
+    sections.iter().map(|(name, body)| format!("==> {name} <==\n{body}\n")).collect()
 }
 
 fn audit_section(ctx: &Ctx, lines: usize) -> String {
@@ -149,9 +165,9 @@ fn is_problem(line: &str) -> bool {
         || klog(line)
 }
 
-fn problems(sections: &[(String, String)]) -> String {
+pub fn problems(sections: &[(String, String)]) -> String {
     let mut text = String::new();
-    for (name, body) in sections.iter().filter(|(name, _)| name != "describe nodes") {
+    for (name, body) in sections.iter().filter(|(name, _)| !name.ends_with("describe nodes")) {
         let found: Vec<&str> = body.lines().filter(|l| is_problem(l)).collect();
         if !found.is_empty() {
             text += &format!("X Problems detected in {name}:\n");

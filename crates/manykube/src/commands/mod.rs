@@ -18,6 +18,7 @@ pub mod status;
 pub mod stop;
 pub mod update_context;
 pub mod version;
+pub mod worker;
 
 use std::io::Write as _;
 
@@ -35,6 +36,7 @@ pub fn run(ctx: &Ctx, command: &Commands) -> Result<u8> {
         Commands::Status(args) => status::run(ctx, args),
         Commands::Profile(args) => profile::run(ctx, args),
         Commands::Node(args) => node::run(ctx, args),
+        Commands::Worker(args) => worker::run(ctx, args),
         Commands::Ip(args) => ip::run(ctx, args),
         Commands::Ssh(args) => ssh::run(ctx, args),
         Commands::Kubectl(args) => kubectl::run(ctx, args),
@@ -56,6 +58,7 @@ pub fn default_reason(command: &Commands) -> Reason {
         Commands::Delete(_) => Reason::GuestDeletion,
         Commands::Status(_) => Reason::GuestStatus,
         Commands::Node(args) => node::default_reason(&args.command),
+        Commands::Worker(args) => worker::default_reason(&args.command),
         Commands::NodeImage(_) => Reason::ImageUnusable,
         Commands::UpdateContext(_) => Reason::KubeconfigUpdate,
         _ => Reason::Internal,

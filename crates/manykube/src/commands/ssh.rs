@@ -20,19 +20,23 @@ pub struct Args {
 }
 
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
+    enter(ctx, args.node.as_deref(), &args.command)
+}
+
+pub fn enter(ctx: &Ctx, node: Option<&str>, command: &[String]) -> Result<u8> {
     let cluster = common::load(ctx)?;
-    let node = common::node(&cluster, args.node.as_deref())?;
+    let node = common::node(&cluster, node)?;
     let index = cluster.nodes.iter().position(|n| n == node);
     let code = ctx.run(async {
         let seen = common::require_running(ctx, &cluster).await?;
         if let Some(seen) = index.and_then(|i| seen.get(i)).filter(|s| s.host != model::status::Host::Running)
         {
-            return Err(common::not_running(&cluster.machine(node), seen.host.as_str()).into());
+            return Err(common::node_not_running(&cluster, node, seen.host).into());
         }
         let tty = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-        core::exec(ctx, &cluster, node, argv(&args.command), tty).await
+        core::exec(ctx, &cluster, node, argv(command), tty).await
     })?;
-    if code != 0 && !args.command.is_empty() {
+    if code != 0 && !command.is_empty() {
         eprintln!("ssh: Process exited with status {code}");
     }
     // minikube flattens every failure to 1, and scripts compare with that.

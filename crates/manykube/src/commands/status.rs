@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use model::status::{self, NodeStatus};
-use model::{Cluster, Fault, Reason};
+use model::{Cluster, Fault, Node, Reason};
 
 use super::{cluster as common, print};
 use crate::args::values::go_duration;
@@ -21,8 +21,9 @@ pub enum Layout {
     Cluster,
 }
 
+/// How the state is shown.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct View {
     /// text or json
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Output,
@@ -33,12 +34,28 @@ pub struct Args {
     /// The shape of the JSON: nodes or cluster
     #[arg(short, long, value_enum, default_value_t, value_name = "LAYOUT")]
     pub layout: Layout,
-    /// Only this node
-    #[arg(short, long)]
-    pub node: Option<String>,
     /// Print the state again and again
     #[arg(short, long, num_args = 0..=1, require_equals = true, default_missing_value = "1s", value_name = "INTERVAL", value_parser = go_duration)]
     pub watch: Option<Duration>,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    pub view: View,
+    /// Only this node
+    #[arg(short, long)]
+    pub node: Option<String>,
+}
+
+/// The nodes whose state is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// As in minikube: with a template only the primary, else all.
+    Usual,
+    All,
+    Workers,
+    Node(String),
 }
 
 const MISCONFIGURED: &str = "
@@ -48,19 +65,24 @@ To fix the kubectl context, run `minikube update-context`
 ";
 
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
-    if args.output == Output::Json && args.format.is_some() {
+    report(ctx, &args.view, &args.node.clone().map_or(Which::Usual, Which::Node))
+}
+
+pub fn report(ctx: &Ctx, view: &View, which: &Which) -> Result<u8> {
+    if view.output == Output::Json && view.format.is_some() {
         return Err(Fault::new(Reason::Usage, "Cannot use both --output and --format options").into());
     }
     let cluster = common::load(ctx)?;
-    if let Some(name) = &args.node {
+    if let Which::Node(name) = which {
         common::node(&cluster, Some(name))?;
     }
     ctx.run(async {
         loop {
             let nodes = common::statuses(ctx, &cluster).await?;
-            print(&render(ctx, &cluster, args, &nodes)?);
-            match args.watch {
-                None => return Ok(status::exit_code(&chosen(&cluster, args, &nodes))),
+            let list = chosen(&cluster, which, view.format.is_some(), &nodes);
+            print(&render(ctx, &cluster, view, &nodes, &list)?);
+            match view.watch {
+                None => return Ok(status::exit_code(&list)),
                 Some(interval) => tokio::select! {
                     () = tokio::time::sleep(interval) => {}
                     () = ctx.cancel.cancelled() => return Ok(0),
@@ -70,20 +92,32 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     })
 }
 
-/// The nodes to report: the one asked for; with a template only the primary; else all.
-fn chosen(cluster: &Cluster, args: &Args, nodes: &[NodeStatus]) -> Vec<NodeStatus> {
-    let one = match (&args.node, &args.format) {
-        (Some(name), _) => cluster.find_node(name),
-        (None, Some(_)) => cluster.primary(),
-        (None, None) => return nodes.to_vec(),
+/// The nodes to report.
+fn chosen(cluster: &Cluster, which: &Which, template: bool, nodes: &[NodeStatus]) -> Vec<NodeStatus> {
+    let machine = |node: Option<&Node>| node.map(|n| cluster.machine(n)).unwrap_or_default();
+    let keep: Box<dyn Fn(&NodeStatus) -> bool> = match which {
+        Which::Usual if template => {
+            let primary = machine(cluster.primary());
+            Box::new(move |n| n.name == primary)
+        }
+        Which::Usual | Which::All => Box::new(|_| true),
+        Which::Workers => Box::new(|n| n.worker),
+        Which::Node(name) => {
+            let node = machine(cluster.find_node(name));
+            Box::new(move |n| n.name == node)
+        }
     };
-    let name = one.map(|n| cluster.machine(n)).unwrap_or_default();
-    nodes.iter().filter(|n| n.name == name).cloned().collect()
+    nodes.iter().filter(|n| keep(n)).cloned().collect()
 }
 
-fn render(ctx: &Ctx, cluster: &Cluster, args: &Args, nodes: &[NodeStatus]) -> Result<String> {
-    let list = chosen(cluster, args, nodes);
-    if let Some(format) = &args.format {
+fn render(
+    ctx: &Ctx,
+    cluster: &Cluster,
+    view: &View,
+    nodes: &[NodeStatus],
+    list: &[NodeStatus],
+) -> Result<String> {
+    if let Some(format) = &view.format {
         let texts: Result<String, String> =
             list.iter().map(|n| template::render(format, &|field| n.field(field))).collect();
         return texts.map_err(|e| {
@@ -92,8 +126,8 @@ fn render(ctx: &Ctx, cluster: &Cluster, args: &Args, nodes: &[NodeStatus]) -> Re
                 .into()
         });
     }
-    Ok(match (args.output, args.layout) {
-        (Output::Json, Layout::Nodes) => status::nodes_json(&list),
+    Ok(match (view.output, view.layout) {
+        (Output::Json, Layout::Nodes) => status::nodes_json(list),
         (Output::Json, Layout::Cluster) => {
             let history = history::load(&ctx.home, &cluster.name);
             let word = status::cluster_word(nodes, cluster.is_ha(), history.as_ref());

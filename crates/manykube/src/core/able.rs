@@ -66,6 +66,11 @@ fn not_here(config: &NodeConfig, own: &NodeConfig) -> Result<(), Fault> {
             "the native driver publishes no ports ({port}): the node answers at its own address on all of them"
         ));
     }
+    if own.disk_mib.is_some() {
+        return refuse(
+            "the native driver does not limit the disk of a node: all share the host's".to_owned(),
+        );
+    }
     if config.binaries.contains_key(&Binary::KubeProxy) {
         return refuse(
             "kube-proxy runs from one DaemonSet for all nodes: its binary cannot be replaced".to_owned(),
@@ -113,6 +118,7 @@ mod tests {
             (r#"{ "Binaries": { "kubelet": "/no/such" } }"#, Reason::PathMissing, "binary of kubelet"),
             (r#"{ "Binaries": { "kubelet": "/tmp" } }"#, Reason::Usage, "not a program"),
             (r#"{ "Binaries": { "kube-proxy": "/bin/sh" } }"#, Reason::Unimplemented, "DaemonSet"),
+            (r#"{ "DiskSize": 30000 }"#, Reason::Unimplemented, "does not limit the disk"),
             (r#"{ "Ports": ["8080:80"] }"#, Reason::Unimplemented, "publishes no ports"),
             (r#"{ "ExtraConfig": { "kubeadm": { "x": "y" } } }"#, Reason::Unimplemented, "kubeadm.x"),
             (r#"{ "Patches": { "Containerd": ["a = "] } }"#, Reason::Usage, "patches.containerd"),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::vip;
 use crate::args::inert::Inert;
+use crate::args::node_flags::ConfigFlags;
 use crate::args::values::go_duration;
 use crate::report::Output;
 
@@ -104,6 +105,8 @@ pub struct Args {
     /// text, or json: one event per line
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Output,
+    #[command(flatten)]
+    pub node: ConfigFlags,
     #[command(flatten)]
     pub inert: Inert,
 }

@@ -1,6 +1,6 @@
 //! Whether this host and this profile can be started at all.
 
-use model::{Cluster, DriverKind, Fault, Home, Reason, names};
+use model::{Cluster, DriverKind, Fault, Home, NodeConfig, Reason, names};
 
 use super::values::usage;
 use super::{Args, cni, vip};
@@ -23,14 +23,20 @@ pub fn flags(args: &Args) -> Result<(), Fault> {
         return Err(Fault::new(Reason::Unimplemented, format!("{flag} is not supported yet")));
     }
     cni::asked(args)?;
+    node_defaults(args)?;
     vip::check(args)
+}
+
+/// What the flags say about all nodes, besides their size and version.
+pub fn node_defaults(args: &Args) -> Result<NodeConfig, Fault> {
+    args.node.defaults(args.container_runtime.as_deref())
 }
 
 /// Flags that have no effect, as one warning.
 pub fn ignored(args: &Args) -> Option<String> {
     let mut names = args.inert.named(Effect::Warn);
-    if !matches!(args.container_runtime.as_deref(), None | Some("" | "auto" | "containerd")) {
-        names.push("--container-runtime (nodes use containerd)".to_owned());
+    if args.node.mounts_nothing() {
+        names.push("--mount (--mount=HOST:NODE says what)".to_owned());
     }
     (!names.is_empty()).then(|| format!("These options have no effect yet: {}", names.join(", ")))
 }

@@ -9,7 +9,7 @@ use model::resources::{self, Amount, HostSize};
 use model::{Cluster, Cni, DriverKind, Fault, Reason, VipBy, address, names};
 
 use super::vip::Holder;
-use super::{Args, cni, values};
+use super::{Args, checks, cni, kept, values};
 
 /// The pods' range, as in minikube.
 const POD_CIDR: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 16);
@@ -72,7 +72,7 @@ pub fn fresh(args: &Args, facts: &Facts<'_>) -> Result<Cluster, Fault> {
         wait: Wait { components: vec![WaitFor::Apiserver, WaitFor::SystemPods] },
         cni: facts.cni.clone(),
         vip_by: facts.vip_by.clone(),
-        node_defaults: model::NodeConfig::default(),
+        node_defaults: checks::node_defaults(args)?,
         extras: model::cluster::Extras::default(),
     };
     changeable(&mut cluster, args)?;
@@ -155,7 +155,7 @@ fn network(args: &Args, facts: &Facts<'_>) -> Result<Network, Fault> {
 
 /// The existing cluster with what may change on it, and a line for everything asked for that may not.
 pub fn existing(old: &Cluster, args: &Args, host: HostSize) -> Result<(Cluster, Vec<String>), Fault> {
-    let mut warnings = Vec::new();
+    let mut warnings = kept::warnings(old, args, host)?;
     let mut keep = |what: &str, differs: bool| {
         if differs {
             warnings.push(format!(
@@ -163,15 +163,6 @@ pub fn existing(old: &Cluster, args: &Args, host: HostSize) -> Result<(Cluster, 
             ));
         }
     };
-    if let Some(text) = &args.memory {
-        keep("the memory size", resources::parse_memory(text)?.or_all(host.memory_mib) != old.memory_mib);
-    }
-    if let Some(text) = &args.cpus {
-        keep("the CPUs", resources::parse_cpus(text)?.or_all(host.cpus) != old.cpus);
-    }
-    if let Some(text) = &args.disk_size {
-        keep("the disk size", resources::parse_disk(text)? != old.disk_mib);
-    }
     if let Some(n) = args.nodes {
         keep("the number of nodes", usize::try_from(n).is_ok_and(|n| n != old.nodes.len()));
     }

@@ -5,9 +5,10 @@ mod checks;
 mod cni;
 pub mod desired;
 pub mod file;
+mod kept;
 mod messages;
 mod values;
-mod versions;
+pub mod versions;
 mod vip;
 
 use anyhow::Result;
@@ -131,7 +132,7 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
             match input {
                 Some(input) => {
                     let base = file::over(before, args, &version, host)?;
-                    let cluster = input.resolve(&base, host, args.force)?;
+                    let cluster = flags_last(input.resolve(&base, host, args.force)?, args)?;
                     changes = file::changes(before, &cluster)?;
                     (cluster, input.notes())
                 }
@@ -155,33 +156,38 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
             match input {
                 Some(input) => {
                     cluster.nodes.clear();
-                    (input.resolve(&cluster, host, args.force)?, input.notes())
+                    (flags_last(input.resolve(&cluster, host, args.force)?, args)?, input.notes())
                 }
                 None => (cluster, Vec::new()),
             }
         }
     };
+    common::able(before, &cluster)?;
     host_can(ctx, args, driver)?;
-    for node in &cluster.nodes {
-        core::able(&cluster, node)?;
-    }
     if old.is_none() || !changes.lines.is_empty() {
         core::images_can(ctx, &cluster)?;
     }
     let mut warnings = warnings;
+    if args.disk_size.is_some() {
+        warnings.push("The native driver does not limit disks: all nodes share the host's".to_owned());
+    }
     warnings.extend(desired::even(&cluster));
     warnings.extend(core::room(ctx, &cluster, args.force).await?);
     let manifests = input.map(|input| input.manifests()).transpose()?;
     Ok(Wanted { cluster, old, manifest, manifests, warnings, changes })
 }
 
+/// What the flags say about all nodes, over what the file says about them.
+fn flags_last(mut cluster: Cluster, args: &Args) -> Result<Cluster, Fault> {
+    cluster.node_defaults = checks::node_defaults(args)?.over(&cluster.node_defaults);
+    Ok(cluster)
+}
+
 fn version(args: &Args, old: Option<&Cluster>) -> Result<String, Fault> {
     match (args.kubernetes_version.as_deref(), old) {
         (None | Some(""), Some(old)) => Ok(old.kubernetes_version.clone()),
         (None | Some(""), None) => Ok(image::default_version().to_owned()),
-        (Some(asked), _) => {
-            image::resolve_version(asked).map_err(|_| versions::unknown(asked, &image::known_versions()))
-        }
+        (Some(asked), _) => versions::resolve(asked),
     }
 }
 

@@ -16,6 +16,11 @@ fn parts(version: &str) -> Option<(u32, u32, Option<u32>)> {
     numbers.next().is_none().then_some((major, minor, patch))
 }
 
+/// The version that is meant by `1.36` or `stable`.
+pub fn resolve(asked: &str) -> Result<String, Fault> {
+    image::resolve_version(asked).map_err(|_| unknown(asked, &image::known_versions()))
+}
+
 /// Why no node image is known for the version asked for. `known` is newest first.
 pub fn unknown(asked: &str, known: &[&str]) -> Fault {
     let advice = format!("Known versions: {}", known.join(", "));

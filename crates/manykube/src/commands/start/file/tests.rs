@@ -72,9 +72,7 @@ fn flags_are_the_last_word() {
 #[test]
 fn what_nobody_does_yet_is_refused_with_its_place() {
     for (body, place) in [
-        ("labels: {a: b}\n", "f:3:1: not supported yet: labels"),
-        ("nodes:\n- role: control-plane\n- taints: ['a:NoExecute']\n", "f:5:3: not supported yet: taints"),
-        ("cni: none\n", "f:3:6: not supported yet: cni"),
+        ("nodes:\n- role: control-plane\n- diskSize: 30g\n", "f:5:13: not supported yet: diskSize"),
         ("networking: {kubeProxyMode: ipvs}\n", "f:3:29: not supported yet: kubeProxyMode"),
         ("addons: {dashboard: true}\n", "f:3:1: not supported yet: addons"),
         ("containerRuntime: docker\n", "f:3:19: not supported yet: containerRuntime"),
@@ -84,9 +82,15 @@ fn what_nobody_does_yet_is_refused_with_its_place() {
         assert_eq!(fault.reason, Reason::Unimplemented, "{body}");
         assert_eq!(fault.message.lines().next(), Some(place));
     }
-    for body in
-        ["", "containerRuntime: containerd\n", "cni: auto\n", "addons: {default-storageclass: true}\n"]
-    {
+    for body in [
+        "",
+        "containerRuntime: containerd\n",
+        "cni: auto\n",
+        "cni: none\n",
+        "labels: {a: b}\ntaints: ['a:NoExecute']\nmounts: ['/a:/b']\n",
+        "networking: {kubeProxyMode: iptables}\n",
+        "addons: {default-storageclass: true}\n",
+    ] {
         fresh("", body).unwrap();
     }
     assert_eq!(
@@ -119,8 +123,17 @@ fn an_edited_file_says_what_changes() {
     let got = edited("nodes:\n- role: control-plane\n- name: b\n- name: c\n").unwrap();
     assert_eq!(got.lines, ["+ demo-c (worker)", "- demo-a (worker)"]);
     assert_eq!(got.removed.len(), 1);
-    let bigger = edited("nodes:\n- role: control-plane\n- name: a\n  memory: 8g\n- name: b\n").unwrap_err();
-    assert_eq!(bigger.message, "not supported yet: changing memory of demo-a, which exists");
+    let bigger =
+        edited("nodes:\n- role: control-plane\n- name: a\n  memory: 8g\n  mounts: ['/x:/y']\n- name: b\n")
+            .unwrap();
+    let memory = old.memory_mib;
+    assert_eq!(
+        bigger.lines,
+        [
+            format!("~ demo-a: memory: {memory}Mi -> 8192Mi (live)"),
+            "~ demo-a: mounts: [] -> [\"/x:/y\"] (restart)".to_owned()
+        ]
+    );
     let port =
         edited("apiServer: {port: 6443}\nnodes:\n- role: control-plane\n- name: a\n- name: b\n").unwrap_err();
     assert!(

@@ -1,0 +1,124 @@
+//! The nodes that are to come, as the flags ask. Pure, but for what the host has.
+
+use model::{Cluster, Fault, Node, Reason, names};
+
+use super::args::{AddArgs, CreateArgs};
+use super::change;
+use crate::args::node_flags::{Edit, NodeFlags};
+use crate::host;
+
+/// More at once is a slip of the keyboard; the network ends at 252 anyway.
+const MOST: u32 = 250;
+
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub name: Option<String>,
+    pub control_plane: bool,
+    pub worker: bool,
+    pub count: u32,
+    pub delete_on_failure: bool,
+    pub edit: Edit,
+}
+
+impl Request {
+    pub fn add(args: &AddArgs) -> Result<Request, Fault> {
+        Ok(Request {
+            control_plane: args.control_plane,
+            worker: args.worker,
+            count: args.count,
+            delete_on_failure: args.delete_on_failure,
+            ..Request::one(args.name.get()?, &args.flags)?
+        })
+    }
+
+    pub fn create(args: &CreateArgs) -> Result<Request, Fault> {
+        Request::one(args.name.get()?, &args.flags)
+    }
+
+    /// One worker.
+    pub fn one(name: Option<&str>, flags: &NodeFlags) -> Result<Request, Fault> {
+        let name = name.map(str::to_owned);
+        let edit = flags.edit(host::size())?;
+        Ok(Request { name, control_plane: false, worker: true, count: 1, delete_on_failure: false, edit })
+    }
+
+    pub fn nodes(&self, cluster: &Cluster) -> Result<Vec<Node>, Fault> {
+        self.check(cluster)?;
+        let name = self.name.as_deref();
+        let full = || usage(format!("{} has no room for {} more nodes", cluster.network.subnet, self.count));
+        let mut grown = cluster.clone();
+        let mut new = Vec::new();
+        for _ in 0..self.count {
+            let node = grown.next_node(name, self.control_plane).ok_or_else(full)?;
+            let node = change::node(cluster, &node, &self.edit, host::size())?;
+            grown.nodes.push(node.clone());
+            new.push(node);
+        }
+        Ok(new)
+    }
+
+    fn check(&self, cluster: &Cluster) -> Result<(), Fault> {
+        if !self.worker && !self.control_plane {
+            return Err(usage("A node that is neither a worker nor a control plane would do nothing"));
+        }
+        if !(1..=MOST).contains(&self.count) {
+            return Err(usage(format!("--count must be between 1 and {MOST}")));
+        }
+        let Some(name) = &self.name else { return Ok(()) };
+        if self.count > 1 {
+            return Err(usage(format!("{} nodes cannot all be named {name}", self.count)));
+        }
+        if !names::is_valid_node(name) {
+            return Err(usage(format!(
+                "{name:?} is no name for a node: lower-case letters, digits and dashes, and not m01"
+            )));
+        }
+        if cluster.find_node(name).is_some() {
+            return Err(usage(format!("The cluster {:?} has a node {name} already", cluster.name)));
+        }
+        Ok(())
+    }
+}
+
+fn usage(message: impl Into<String>) -> Fault {
+    Fault::new(Reason::Usage, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::start::desired::tests::sample;
+
+    fn request(name: Option<&str>, count: u32) -> Request {
+        Request { count, ..Request::one(name, &NodeFlags::default()).unwrap() }
+    }
+
+    #[test]
+    fn each_has_what_was_asked_for() {
+        let mut three = request(None, 3);
+        three.edit.set.labels.insert("a".into(), "b".into());
+        let nodes = three.nodes(&sample("demo")).unwrap();
+        let names: Vec<&str> = nodes.iter().map(|n| n.name.as_str()).collect();
+        assert_eq!(names, ["m02", "m03", "m04"]);
+        assert!(nodes.iter().all(|n| n.config.labels.contains_key("a") && !n.control_plane));
+        let mut older = request(Some("old"), 1);
+        older.edit.version = Some("banana".into());
+        assert_eq!(older.nodes(&sample("demo")).unwrap_err().reason, Reason::Usage);
+    }
+
+    #[test]
+    fn refusals() {
+        let cluster = sample("demo");
+        for bad in [
+            request(Some("m01"), 1),
+            request(Some("demo"), 1),
+            request(Some("Upper"), 1),
+            request(Some("w"), 2),
+            request(None, 0),
+            request(None, 251),
+            Request { worker: false, ..request(None, 1) },
+        ] {
+            assert_eq!(bad.nodes(&cluster).unwrap_err().reason, Reason::Usage, "{bad:?}");
+        }
+    }
+}
