@@ -12,7 +12,9 @@ use crate::reaper::Reaper;
 use crate::service::{self, Service};
 use crate::state::Node;
 use crate::vip::{self, Place};
-use crate::{capacity, cni, files, log, network, peers, poweroff, prepare, resize, routes, socket, sysctl};
+use crate::{
+    boot_id, capacity, cni, files, log, network, peers, poweroff, prepare, resize, routes, socket, sysctl,
+};
 
 pub fn run() -> ExitCode {
     log::init();
@@ -60,6 +62,7 @@ async fn boot(node: Rc<Node>, reaper: Reaper) {
 async fn bring_up(node: &Rc<Node>, reaper: &Reaper) -> Result<()> {
     files::write(&node.spec)?;
     sysctl::apply();
+    node.state.borrow_mut().boot_id = boot_id::make()?;
     let capacity = capacity::show(node.spec.memory_mib)?;
     spawn_local(resize::follow(node.clone(), capacity));
     cni::write(&node.spec.network)?;

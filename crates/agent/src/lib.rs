@@ -3,6 +3,7 @@
 //! `manykube agent init` is PID 1. It has one thread, so that a child is registered before it can
 //! be reaped (see `reaper`), and every part is a task of that thread.
 
+mod boot_id;
 mod capacity;
 pub mod client;
 mod cni;

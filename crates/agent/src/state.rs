@@ -21,6 +21,7 @@ pub struct Node {
 }
 
 pub struct Known {
+    pub boot_id: String,
     pub network_ready: bool,
     pub problem: Option<String>,
     pub prepare: PrepareState,
@@ -32,6 +33,7 @@ pub struct Known {
 impl Node {
     pub fn new(spec: NodeSpec) -> Node {
         let known = Known {
+            boot_id: String::new(),
             network_ready: false,
             problem: None,
             prepare: PrepareState::Running { step: String::new() },
@@ -54,6 +56,7 @@ impl Node {
         NodeState {
             machine: self.spec.machine.clone(),
             uptime: self.since.elapsed().as_secs(),
+            boot_id: known.boot_id.clone(),
             network_ready: known.network_ready,
             stopping: self.stopping.get(),
             problem: known.problem.clone(),

@@ -136,6 +136,9 @@ pub struct NodeState {
     pub machine: String,
     /// Seconds since the agent became init of the node.
     pub uptime: u64,
+    /// Of this boot; empty until it is made.
+    #[serde(default)]
+    pub boot_id: String,
     pub network_ready: bool,
     /// On its way down.
     #[serde(default)]

@@ -39,7 +39,6 @@ struct Shown {
 
 /// Covers the files, and keeps the one that changes true from then on.
 pub fn show(memory_mib: Option<u32>) -> Result<Rc<Capacity>> {
-    fs_err::create_dir_all(DIR)?;
     let capacity = Rc::new(Capacity {
         host_memory: File::open(MEMINFO).context("read the host's memory")?,
         host_cpus: std::fs::read_to_string(CPUS_ONLINE).unwrap_or_default(),
@@ -122,8 +121,10 @@ fn usage() -> Option<Usage> {
     meminfo::usage(&used, &meminfo::only_totals(&stat))
 }
 
-fn cover(path: &str, text: &str) -> Result<File> {
+/// Puts a text of the node in the place of one of the kernel's.
+pub fn cover(path: &str, text: &str) -> Result<File> {
     let name = path.trim_start_matches('/').replace('/', "-");
+    fs_err::create_dir_all(DIR)?;
     let own = Path::new(DIR).join(name);
     fs_err::write(&own, text)?;
     mount(Some(&own), path, None::<&str>, MsFlags::MS_BIND, None::<&str>)

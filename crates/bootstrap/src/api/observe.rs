@@ -27,8 +27,8 @@ pub enum Health {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeSeen {
     pub ready: bool,
-    /// When the kubelet last said so.
-    pub heartbeat: Option<jiff::Timestamp>,
+    /// Of the boot that its kubelet last spoke in.
+    pub boot_id: String,
     /// Why it is not ready, in the kubelet's words.
     pub message: String,
     pub pod_cidr: Option<String>,
@@ -81,18 +81,19 @@ pub async fn observe_nodes(
 fn seen(node: Node) -> NodeSeen {
     let labels = node.labels().clone();
     let status = node.status.unwrap_or_default();
+    let info = status.node_info.unwrap_or_default();
     let capacity = status.capacity.unwrap_or_default();
     let amount = |of: &str| capacity.get(of).map(|q| q.0.clone()).unwrap_or_default();
     let condition = status.conditions.unwrap_or_default().into_iter().find(|c| c.type_ == "Ready");
     NodeSeen {
         ready: condition.as_ref().is_some_and(|c| c.status == "True"),
-        heartbeat: condition.as_ref().and_then(|c| c.last_heartbeat_time.as_ref()).map(|t| t.0),
+        boot_id: info.boot_id,
         message: condition.and_then(|c| c.message).unwrap_or_else(|| "no status from its kubelet yet".into()),
         pod_cidr: node.spec.and_then(|s| s.pod_cidr),
         labels,
         cpu: amount("cpu"),
         memory_kib: kib(&amount("memory")),
-        kubelet_version: status.node_info.map(|i| i.kubelet_version).unwrap_or_default(),
+        kubelet_version: info.kubelet_version,
     }
 }
 

@@ -42,19 +42,11 @@ pub async fn node_registered(nodes: &Nodes, node: &str, deadline: Duration) -> R
     .await
 }
 
-/// Ready by word of a kubelet that runs now: what the API remembers of a node from before `since`,
-/// when its machine was booted, is not news.
-pub async fn node_ready(
-    nodes: &Nodes,
-    node: &str,
-    since: jiff::Timestamp,
-    deadline: Duration,
-) -> Result<(), Unmet> {
-    // Heartbeats are told in whole seconds.
-    let fresh = |seen: &NodeSeen| seen.heartbeat.is_some_and(|t| t.as_second() >= since.as_second());
+/// Ready by word of a kubelet of this boot: what the API remembers of an earlier one is not news.
+pub async fn node_ready(nodes: &Nodes, node: &str, boot_id: &str, deadline: Duration) -> Result<(), Unmet> {
     until(format!("node {node} ready"), deadline, || async {
         match nodes.look().await.map_err(text)?.get(node) {
-            Some(seen) if seen.ready && fresh(seen) => Ok(()),
+            Some(seen) if seen.ready && seen.boot_id == boot_id => Ok(()),
             Some(seen) if seen.ready => Err("no word from its kubelet since it was booted".to_owned()),
             Some(seen) => Err(seen.message.clone()),
             None => Err("no such Node".to_owned()),

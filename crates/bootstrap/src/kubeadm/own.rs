@@ -43,10 +43,11 @@ pub fn cluster(document: &mut Value, config: &NodeConfig) {
 
 pub fn init(document: &mut Value, config: &NodeConfig) {
     document["nodeRegistration"]["taints"] = taints(&config.taints);
-    if let Some(more) = config.extra_config.get(&Component::Kubeadm).and_then(|f| f.get(IGNORE_FLAG)) {
-        if let Some(list) = document["nodeRegistration"]["ignorePreflightErrors"].as_array_mut() {
-            list.extend(more.split(',').map(Value::from));
-        }
+    let more = config.extra_config.get(&Component::Kubeadm).and_then(|flags| flags.get(IGNORE_FLAG));
+    if let (Some(more), Some(list)) =
+        (more, document["nodeRegistration"]["ignorePreflightErrors"].as_array_mut())
+    {
+        list.extend(more.split(',').map(Value::from));
     }
     for mut patch in patches(config, &["InitConfiguration"]) {
         if let Some(registration) = patch.pointer_mut("/nodeRegistration").and_then(Value::as_object_mut) {

@@ -27,6 +27,8 @@ const GRACE: Duration = Duration::from_secs(10);
 const LOOK_ONCE: Duration = Duration::from_secs(2);
 /// Between two looks at something that a user waits for.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Between two looks whether a node gave up while something else is waited for.
+const WATCH: Duration = Duration::from_millis(500);
 /// Each try is a process in a node.
 const PROMOTE_AGAIN: Duration = Duration::from_millis(200);
 /// How long a control plane that was told to may take to let go of the virtual address.
@@ -319,16 +321,8 @@ impl<'a> Runner<'a> {
     /// The API server of this very node answers the administrator. What needs roles may take longer.
     async fn wait_api(&self, machine: &str) -> Result<()> {
         let client = self.client_of(self.node(machine)?)?;
-        let watch = async {
-            loop {
-                self.agent_is_up(machine).await?;
-                sleep(LOOK_AGAIN).await;
-            }
-        };
-        tokio::select! {
-            served = api::serving(&client, self.patience) => served.map(drop).map_err(Into::into),
-            failed = watch => failed,
-        }
+        self.unless_it_fails(machine, async { Ok(api::serving(&client, self.patience).await.map(drop)?) })
+            .await
     }
 
     async fn upload_config(&self) -> Result<()> {
@@ -429,14 +423,31 @@ impl<'a> Runner<'a> {
 
     async fn wait_node(&self, machine: &str) -> Result<()> {
         // On a busy host an agent may be late with its answer.
-        let uptime = loop {
-            if let Some(agent) = look::agent(self.home(), machine).await {
-                break agent.uptime;
+        let boot_id = loop {
+            if let Some(agent) = look::agent(self.home(), machine).await.filter(|a| !a.boot_id.is_empty()) {
+                break agent.boot_id;
             }
             self.agent_is_up(machine).await?;
+            sleep(LOOK_AGAIN).await;
         };
-        let booted = jiff::Timestamp::now() - Duration::from_secs(uptime + 1);
-        Ok(api::node_ready(self.nodes()?, machine, booted, self.patience).await?)
+        self.unless_it_fails(machine, async {
+            Ok(api::node_ready(self.nodes()?, machine, &boot_id, self.patience).await?)
+        })
+        .await
+    }
+
+    /// Waits for something of a node as long as the node does not say that it will never be.
+    async fn unless_it_fails(&self, machine: &str, wait: impl Future<Output = Result<()>>) -> Result<()> {
+        let watch = async {
+            loop {
+                self.agent_is_up(machine).await?;
+                sleep(WATCH).await;
+            }
+        };
+        tokio::select! {
+            met = wait => met,
+            failed = watch => failed,
+        }
     }
 
     /// In the cluster, and beside it for when the cluster cannot be asked.
