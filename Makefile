@@ -44,6 +44,7 @@ unit: ## Run the tests that need no cluster
 	cargo test --release --locked --workspace --exclude system-tests
 
 system: image ## Run the tests on real clusters (root)
+	$(MANYKUBE) node-image build --kubelet --kubernetes-version 1.36
 	$(SYSTEM)
 
 lint: ## Check formatting, lints and, where it is installed, licences

@@ -17,7 +17,7 @@ mod tools;
 mod walk;
 
 pub use archive::Progress;
-pub use build::{BuildEvent, BuildFailed, BuildOptions, build};
+pub use build::{BuildEvent, BuildFailed, BuildOptions, build, build_kubelet};
 pub use check::{Damage, Damaged};
 pub use human::{Row, human_size, rows};
 pub use manifest::{FileEntry, Files, Manifest};

@@ -121,16 +121,12 @@ pub async fn build(
         bail!("building a node image needs root: its files belong to root, and container layers are mounted");
     }
 
-    let _lock = lock::acquire(&store.build_dir().join("lock"), || progress(BuildEvent::Waiting)).await?;
+    let _lock = alone(store, progress).await?;
     if let Some(there) = store.open(&name)? {
         // The build that held the lock made it.
         return Ok(there);
     }
-    log.clear()?;
-    // Half a component of an interrupted build is of no use; what it compiled is in Go's cache.
-    sweep(&store.build_dir(), &["."])?;
-    let jobs = options.jobs.or(std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
-    let build = Build { store, pins, log, events: progress, toolchain, jobs, compile: Semaphore::new(1) };
+    let build = Build::new(store, log, toolchain, options.jobs, progress)?;
     let components: BTreeMap<_, _> =
         try_join_all(recipes.iter().map(|recipe| build.component(recipe))).await?.into_iter().collect();
     let step = Step::begin(progress, "image");
@@ -139,7 +135,45 @@ pub async fn build(
     Ok(image)
 }
 
-impl Build<'_> {
+/// One build at a time in a cache.
+async fn alone(store: &Store, progress: Events<'_>) -> Result<lock::Lock> {
+    lock::acquire(&store.build_dir().join("lock"), || progress(BuildEvent::Waiting)).await
+}
+
+/// The kubelet of a known version alone, for nodes that run an older one than their cluster: minutes less
+/// than an image.
+pub async fn build_kubelet(
+    store: &Store,
+    version: &str,
+    options: BuildOptions,
+    progress: Events<'_>,
+) -> Result<PathBuf> {
+    let kubernetes = pins::pins().kubernetes(version)?;
+    fs_err::create_dir_all(store.build_dir())?;
+    let log = Log::open(&options.log.unwrap_or_else(|| store.build_dir().join("build.log")))?;
+    let toolchain = golang::toolchain(&Shell::new("go", &log)).await?;
+    let _lock = alone(store, progress).await?;
+    let build = Build::new(store, log, toolchain, options.jobs, progress)?;
+    let (_, programs) = build.component(&recipe::kubelet(kubernetes)).await?;
+    store.keep_kubelet(version, &programs.join("kubelet"))
+}
+
+impl<'a> Build<'a> {
+    fn new(
+        store: &'a Store,
+        log: Log,
+        toolchain: String,
+        jobs: Option<usize>,
+        events: Events<'a>,
+    ) -> Result<Build<'a>> {
+        log.clear()?;
+        // Half a component of an interrupted build is of no use; what it compiled is in Go's cache.
+        sweep(&store.build_dir(), &["."])?;
+        let jobs = jobs.or(std::thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+        let pins = pins::pins();
+        Ok(Build { store, pins, log, events, toolchain, jobs, compile: Semaphore::new(1) })
+    }
+
     /// The directory with a component's programs, made unless it is in the cache.
     async fn component(&self, recipe: &Recipe) -> Result<(&'static str, PathBuf)> {
         let directory = recipe.directory(&self.toolchain);

@@ -123,11 +123,17 @@ pub fn recipes(pins: &Pins, kubernetes: &Kubernetes) -> Vec<Recipe> {
             provisioner(&shared("local-path-provisioner")),
         ),
         go("coredns", &kubernetes.coredns.version, coredns(&kubernetes.coredns.version)),
-        go("kubernetes", &kubernetes.version, kubernetes_programs(kubernetes)),
+        go("kubernetes", &kubernetes.version, kubernetes_programs(kubernetes, &KUBERNETES)),
     ]
 }
 
-fn kubernetes_programs(pin: &Kubernetes) -> Go {
+/// The one program of another version that a node may need.
+pub fn kubelet(kubernetes: &Kubernetes) -> Recipe {
+    let make = Make::Go(kubernetes_programs(kubernetes, &["kubelet"]));
+    Recipe { name: "kubelet", version: kubernetes.version.clone(), make }
+}
+
+fn kubernetes_programs(pin: &Kubernetes, names: &[&str]) -> Go {
     let mut numbers = pin.version.trim_start_matches('v').split('.');
     let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
     let values = [
@@ -145,7 +151,7 @@ fn kubernetes_programs(pin: &Kubernetes) -> Go {
     };
     Go {
         modules: vec![module("k8s.io/kubernetes", &pin.version)],
-        packages: KUBERNETES.iter().map(|name| format!("k8s.io/kubernetes/cmd/{name}")).collect(),
+        packages: names.iter().map(|name| format!("k8s.io/kubernetes/cmd/{name}")).collect(),
         stamps: holders.into_iter().flat_map(stamp).collect(),
         ..Go::default()
     }
@@ -250,7 +256,7 @@ mod tests {
 
     #[test]
     fn kubernetes_knows_its_version_in_both_places() {
-        let go = kubernetes_programs(&pins().kubernetes[0]);
+        let go = kubernetes_programs(&pins().kubernetes[0], &KUBERNETES);
         for holder in ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"] {
             for (name, value) in
                 [("gitVersion", "v1.37.1"), ("gitMajor", "1"), ("gitMinor", "37"), ("buildDate", TIME)]

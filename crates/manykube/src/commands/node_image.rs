@@ -27,6 +27,9 @@ pub enum Command {
         /// The Kubernetes version in it
         #[arg(long, value_name = "VERSION")]
         kubernetes_version: Option<String>,
+        /// Only the kubelet, for nodes of an older version than their cluster
+        #[arg(long)]
+        kubelet: bool,
         /// How many things a compiler does at once
         #[arg(long, value_name = "N")]
         jobs: Option<usize>,
@@ -55,8 +58,8 @@ pub enum Command {
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     let store = Store::new(ctx.home.cache());
     match &args.command {
-        Command::Build { kubernetes_version, jobs } => {
-            build(ctx, &store, kubernetes_version.as_deref(), *jobs)?
+        Command::Build { kubernetes_version, kubelet, jobs } => {
+            build(ctx, &store, kubernetes_version.as_deref(), *kubelet, *jobs)?
         }
         Command::List => {
             let rows = image::rows(&store)?;
@@ -96,7 +99,7 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-fn build(ctx: &Ctx, store: &Store, version: Option<&str>, jobs: Option<usize>) -> Result<()> {
+fn build(ctx: &Ctx, store: &Store, version: Option<&str>, kubelet: bool, jobs: Option<usize>) -> Result<()> {
     let asked = version.unwrap_or(image::default_version());
     let version =
         image::resolve_version(asked).map_err(|e| Fault::new(Reason::VersionUnavailable, e.to_string()))?;
@@ -108,15 +111,26 @@ fn build(ctx: &Ctx, store: &Store, version: Option<&str>, jobs: Option<usize>) -
             ))
             .into());
     }
-    let phase = format!("Building the node image of Kubernetes {version}");
+    if kubelet && store.kubelet(&version)?.is_some() {
+        ctx.emit(Event::info(Style::Ready, format!("The kubelet {version} is ready")));
+        return Ok(());
+    }
+    let what = if kubelet { "kubelet" } else { "node image" };
+    let phase = format!("Building the {what} of Kubernetes {version}");
     ctx.emit(Event::PhaseStarted { phase: phase.clone(), step: None });
     let options = BuildOptions { jobs, ..BuildOptions::default() };
-    let image = ctx.run(image::build(store, &version, options, &|event| {
+    let show = |event| {
         if let Some(event) = progress(&phase, event) {
             ctx.emit(event);
         }
-    }))?;
-    ctx.emit(Event::info(Style::Ready, format!("The node image {} is ready", image.name)));
+    };
+    let name = if kubelet {
+        ctx.run(image::build_kubelet(store, &version, options, &show))?;
+        version
+    } else {
+        ctx.run(image::build(store, &version, options, &show))?.name
+    };
+    ctx.emit(Event::info(Style::Ready, format!("The {what} {name} is ready")));
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! The node image as part of a start.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use image::{BuildEvent, BuildOptions, Damaged, Store};
 use model::{Cluster, Fault, Home, Reason};
@@ -8,10 +10,14 @@ use crate::ctx::Ctx;
 use crate::report::{Event, Style};
 
 /// Looked at before anything is changed.
-pub fn usable(ctx: &Ctx, version: &str) -> Result<()> {
-    match Store::new(ctx.home.cache()).find(version)? {
+pub fn usable(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
+    for part in missing(&ctx.home, cluster)? {
+        let (Part::Image(version) | Part::Kubelet(version)) = &part;
+        can_build(ctx, version)?;
+    }
+    match Store::new(ctx.home.cache()).find(&cluster.kubernetes_version)? {
         Some(image) => image.check().map_err(|damage| damaged(damage).into()),
-        None => can_build(ctx, version).map_err(Into::into),
+        None => Ok(()),
     }
 }
 
@@ -33,43 +39,60 @@ fn can_build(ctx: &Ctx, version: &str) -> Result<(), Fault> {
     Err(Fault::new(Reason::ProviderNotFound, message).advice(advice))
 }
 
-/// All versions of Kubernetes that a cluster runs.
-pub fn versions(cluster: &Cluster) -> Vec<String> {
-    let mut versions: Vec<String> = cluster.nodes.iter().map(|n| n.kubernetes_version.clone()).collect();
-    versions.push(cluster.kubernetes_version.clone());
-    versions.sort();
-    versions.dedup();
-    versions
+/// What the nodes of a cluster are made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// The image of the cluster's version.
+    Image(String),
+    /// Of nodes that run another version.
+    Kubelet(String),
 }
 
-/// Those of them that the store does not have.
-pub fn missing(home: &Home, cluster: &Cluster) -> Result<Vec<String>> {
-    let images = Store::new(home.cache()).list()?;
-    let there = |version: &String| images.iter().any(|i| i.manifest.kubernetes == *version);
-    Ok(versions(cluster).into_iter().filter(|v| !there(v)).collect())
+pub fn parts(cluster: &Cluster) -> Vec<Part> {
+    let own = &cluster.kubernetes_version;
+    let versions: BTreeSet<&String> = cluster.nodes.iter().map(|n| &n.kubernetes_version).collect();
+    let others = versions.into_iter().filter(|v| *v != own).cloned().map(Part::Kubelet);
+    [Part::Image(own.clone())].into_iter().chain(others).collect()
+}
+
+/// Those that the store does not have.
+pub fn missing(home: &Home, cluster: &Cluster) -> Result<Vec<Part>> {
+    let store = Store::new(home.cache());
+    let mut missing = parts(cluster);
+    for index in (0..missing.len()).rev() {
+        let there = match &missing[index] {
+            Part::Image(version) => store.find(version)?.is_some(),
+            Part::Kubelet(version) => store.kubelet(version)?.is_some(),
+        };
+        if there {
+            missing.remove(index);
+        }
+    }
+    Ok(missing)
 }
 
 pub async fn build_missing(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
-    for version in missing(&ctx.home, cluster)? {
-        build(ctx, &version).await?;
+    let store = Store::new(ctx.home.cache());
+    for part in missing(&ctx.home, cluster)? {
+        let (Part::Image(version) | Part::Kubelet(version)) = &part;
+        can_build(ctx, version)?;
+        let log = ctx.home.logs().join(format!("node-image-{version}.log"));
+        let options = BuildOptions { log: Some(log), jobs: None };
+        match part {
+            Part::Image(_) => image::build(&store, version, options, &|e| show(ctx, e)).await.map(drop)?,
+            Part::Kubelet(_) => {
+                image::build_kubelet(&store, version, options, &|e| show(ctx, e)).await.map(drop)?;
+            }
+        }
     }
     Ok(())
 }
 
-/// Builds the image of a version that is not in the store.
-async fn build(ctx: &Ctx, version: &str) -> Result<()> {
-    can_build(ctx, version)?;
-    let options =
-        BuildOptions { log: Some(ctx.home.logs().join(format!("node-image-{version}.log"))), jobs: None };
-    let show = |event: BuildEvent| {
-        if let BuildEvent::Finished { component, elapsed, cached: false } = event {
-            ctx.emit(Event::info(
-                Style::Option,
-                format!("{component} built in {:.0} s", elapsed.as_secs_f32()),
-            ));
-        }
-    };
-    image::build(&Store::new(ctx.home.cache()), version, options, &show).await.map(drop)
+fn show(ctx: &Ctx, event: BuildEvent) {
+    if let BuildEvent::Finished { component, elapsed, cached: false } = event {
+        let message = format!("{component} built in {:.0} s", elapsed.as_secs_f32());
+        ctx.emit(Event::info(Style::Option, message));
+    }
 }
 
 /// A node must not be made of an image that is not what was built.

@@ -67,9 +67,10 @@ fn binds(home: &Home, cluster: &Cluster, node: &Node) -> Result<Vec<Bind>> {
         |host: PathBuf, dir: &str, name: &str| Bind { host, node: format!("{dir}/{name}"), read_only: true };
     let mut binds = Vec::new();
     if node.kubernetes_version != cluster.kubernetes_version {
-        let other = image_of(home, &node.kubernetes_version)?.rootfs();
-        let from = |name: &str| program(other.join("usr/bin").join(name), IMAGE_PROGRAMS, name);
-        binds.extend(["kubelet", "kubeadm"].map(from));
+        let version = &node.kubernetes_version;
+        let other = Store::new(home.cache()).kubelet(version)?;
+        let other = other.with_context(|| format!("no kubelet {version} is in the store"))?;
+        binds.push(program(other, IMAGE_PROGRAMS, "kubelet"));
     }
     for (binary, path) in &config.binaries {
         let in_image = matches!(binary, Binary::Kubelet | Binary::Kubeadm | Binary::Kubectl);

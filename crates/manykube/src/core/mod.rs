@@ -291,7 +291,7 @@ pub async fn network_in_use(ctx: &Ctx) -> Result<Vec<Ipv4Net>> {
 
 /// Are there undamaged node images for all nodes, or all that it takes to build them?
 pub fn images_can(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
-    images::versions(cluster).iter().try_for_each(|version| images::usable(ctx, version))
+    images::usable(ctx, cluster)
 }
 
 /// The container images in the node image of a version; none while it is not built.
