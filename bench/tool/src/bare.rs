@@ -95,6 +95,7 @@ fn files(cluster: &Cluster, node: &Node, image: &NodeImage) -> Result<Vec<NodeFi
             env_files: vec![],
             env: vec![],
         },
+        early_api: None,
         cpus: Some(CPUS),
         memory_mib: Some(MEMORY_MIB),
     };

@@ -34,7 +34,7 @@ async fn live(dir: PathBuf) -> Result<()> {
     sysctl::apply();
     let peers = peers::follow(dir.join("peers.json"));
     let elected = peers.borrow().election.is_some();
-    network::up(&node, &reaper, elected).await?;
+    network::up(&node, &reaper, elected, None).await?;
     let place = Place { node: node.clone(), reaper, link: network::LINK.to_owned() };
     node.parts.spawn_local(vip::run(place, peers.clone(), elected));
     spawn_local(routes::keep(node.clone(), network::LINK.to_owned(), peers));

@@ -1,10 +1,12 @@
 //! The life of a node, top to bottom.
 
+use std::net::SocketAddrV4;
+use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 
 use anyhow::{Context, Result};
-use model::node_spec::{NodeSpec, PEERS_PATH, SPEC_PATH};
+use model::node_spec::{API_SERVER_POD, NodeSpec, PEERS_PATH, SPEC_PATH, STATIC_POD_DIR};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{LocalSet, spawn_local};
 
@@ -66,21 +68,32 @@ async fn bring_up(node: &Rc<Node>, reaper: &Reaper) -> Result<()> {
     let capacity = capacity::show(node.spec.memory_mib)?;
     spawn_local(resize::follow(node.clone(), capacity));
     cni::write(&node.spec.network)?;
+    // Before kubeadm writes what may be taken away again.
+    let early = early_api(&node.spec);
     let containerd = Service::start(node, reaper, service::containerd());
     // The network, containerd and kubeadm's files do not need each other.
-    tokio::try_join!(connect(node, reaper), prepare::run(node, reaper), service::containerd_answers())?;
+    tokio::try_join!(
+        connect(node, reaper, early),
+        prepare::run(node, reaper),
+        service::containerd_answers()
+    )?;
     let kubelet = Service::start(node, reaper, service::kubelet(&node.spec.kubelet));
     containerd.forever().await;
     kubelet.forever().await;
     Ok(())
 }
 
+/// Who answers this node's kubelet, as long as its own API server has not been let go.
+fn early_api(spec: &NodeSpec) -> Option<SocketAddrV4> {
+    spec.early_api.filter(|_| !Path::new(STATIC_POD_DIR).join(API_SERVER_POD).exists())
+}
+
 /// The node's own network, then what it shares with other nodes; that follows their coming and
 /// going from here on.
-async fn connect(node: &Rc<Node>, reaper: &Reaper) -> Result<()> {
+async fn connect(node: &Rc<Node>, reaper: &Reaper, early: Option<SocketAddrV4>) -> Result<()> {
     let peers = peers::follow(PEERS_PATH.into());
     let elected = peers.borrow().election.is_some();
-    network::up(node, reaper, elected).await?;
+    network::up(node, reaper, elected, early).await?;
     let place = Place { node: node.clone(), reaper: reaper.clone(), link: network::LINK.to_owned() };
     node.parts.spawn_local(vip::run(place, peers.clone(), elected));
     spawn_local(routes::keep(node.clone(), network::LINK.to_owned(), peers));

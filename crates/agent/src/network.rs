@@ -1,11 +1,12 @@
 //! The node's own addresses and routes, and the rule that lets pods reach beyond the cluster.
 
+use std::net::SocketAddrV4;
 use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use ipnet::Ipv4Net;
-use model::node_spec::NodeNetwork;
+use model::node_spec::{EARLY_API, NodeNetwork};
 use netlink::Netlink;
 use tokio::time::sleep;
 
@@ -16,13 +17,13 @@ use crate::{commands, sysctl};
 pub const LINK: &str = "eth0";
 
 /// `elected`: who has the virtual address is not ours to say.
-pub async fn up(node: &Rc<Node>, reaper: &Reaper, elected: bool) -> Result<()> {
+pub async fn up(node: &Rc<Node>, reaper: &Reaper, elected: bool, early: Option<SocketAddrV4>) -> Result<()> {
     let net = Netlink::open()?;
     let spec = &node.spec.network;
     if let Some(lo) = net.link("lo").await? {
         net.up(lo.index).await?;
     }
-    pod_rules(spec, reaper).await?;
+    pod_rules(spec, reaper, early).await?;
     // The cable is plugged in from outside, usually while we mount; there is no hurry to give up.
     let link = loop {
         if let Some(link) = net.link(LINK).await? {
@@ -49,9 +50,21 @@ pub async fn up(node: &Rc<Node>, reaper: &Reaper, elected: bool) -> Result<()> {
 /// The API's service works before kube-proxy does, so that pods which start with it (DNS, storage)
 /// need not fail first. kube-proxy's own rules come earlier in the same hooks and decide once they
 /// are there: a connection is only ever redirected once.
-async fn pod_rules(spec: &NodeNetwork, reaper: &Reaper) -> Result<()> {
+async fn pod_rules(spec: &NodeNetwork, reaper: &Reaper, early: Option<SocketAddrV4>) -> Result<()> {
     let argv = ["nft", "-f", "-"].map(str::to_owned);
-    commands::feed(reaper, &argv, rules(spec).as_bytes()).await.context("set the pods' rules").map(drop)
+    let text = rules(spec) + &early_api(spec, early);
+    commands::feed(reaper, &argv, text.as_bytes()).await.context("set the pods' rules").map(drop)
+}
+
+/// A kubelet speaks to the API server of its own node. Until that is there, another one answers, so that
+/// the node is Ready as soon as any API server is.
+fn early_api(spec: &NodeNetwork, early: Option<SocketAddrV4>) -> String {
+    let Some(to) = early else { return String::new() };
+    let (own, port) = (spec.address.addr(), to.port());
+    format!(
+        "table ip {EARLY_API} {{\n  chain output {{\n    type nat hook output priority -110; policy accept;\n    \
+         ip daddr {own} tcp dport {port} dnat to {to}\n  }}\n}}\n"
+    )
 }
 
 fn rules(spec: &NodeNetwork) -> String {

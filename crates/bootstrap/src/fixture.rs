@@ -54,5 +54,6 @@ pub fn options() -> Options {
         nameservers: vec!["192.0.2.53".parse().unwrap()],
         cgroup_v1: false,
         join: None,
+        hold_api: false,
     }
 }

@@ -15,6 +15,8 @@ pub struct Options {
     pub cgroup_v1: bool,
     /// Set for a control plane that joins an etcd which is there: the value of `--initial-cluster`.
     pub join: Option<String>,
+    /// A control plane whose API server waits until it is let go.
+    pub hold_api: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,6 +18,10 @@ pub const SHARED_DIR: &str = "/run/manykube";
 pub const SOCKET_NAME: &str = "agent.sock";
 /// Manifests that the kubelet runs by itself.
 pub const STATIC_POD_DIR: &str = "/etc/kubernetes/manifests";
+/// The table of rules that leads a kubelet elsewhere while its own API server is not there.
+pub const EARLY_API: &str = "manykube_early";
+/// The API server's.
+pub const API_SERVER_POD: &str = "kube-apiserver.yaml";
 /// Logs of the supervised services (in the node).
 pub const LOG_DIR: &str = "/var/log/manykube";
 
@@ -32,6 +36,9 @@ pub struct NodeSpec {
     /// Run in order, once, before the kubelet starts and while containerd does.
     pub prepare: Vec<Prepare>,
     pub kubelet: Kubelet,
+    /// Of a control plane whose API server comes later than others: who answers its kubelet until then.
+    #[serde(default)]
+    pub early_api: Option<SocketAddrV4>,
     /// Set when the machine is not to answer for more CPUs or memory than it was given.
     pub cpus: Option<u32>,
     pub memory_mib: Option<u32>,

@@ -32,6 +32,8 @@ pub struct ObservedNode {
     pub up: bool,
     /// The API server of this node (control planes).
     pub api: Api,
+    /// Its API server waits to be let go (control planes).
+    pub held: bool,
     /// Controller manager and scheduler are told to run (control planes).
     pub controllers: bool,
     /// The Node object has our labels and its pod range.
@@ -75,6 +77,7 @@ impl ObservedNode {
             machine: MachineState::Absent,
             up: false,
             api: Api::Down,
+            held: false,
             controllers: false,
             adopted: false,
             ready: false,

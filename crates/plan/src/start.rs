@@ -104,9 +104,15 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
         (creates || changes || !observed.certificates).then_some(Step::Certificates),
         (boots || !observed.network).then_some(Step::NetworkUp),
     ];
-    let answers = each(Step::WaitApi, &|n| {
-        n.control_plane && !n.joins && !n.restarts && (n.node.api != Api::Ready || !n.node.up)
+    let primary = desired.primary().map(|n| desired.machine(n));
+    // The first one has the machine to itself, so that there is something to speak to soon.
+    let mut answers = each(Step::ReleaseApi, &|n| {
+        let new = n.node.machine == MachineState::Absent && Some(&n.machine) != primary.as_ref();
+        n.control_plane && !n.joins && (n.node.held || new)
     });
+    answers.extend(each(Step::WaitApi, &|n| {
+        n.control_plane && !n.joins && !n.restarts && (n.node.api != Api::Ready || !n.node.up)
+    }));
     // Who joins needs somebody to join. All else begins with the first API server that answers, while
     // the others are still coming up.
     let (first, mut configure) = if any(&|n| n.joins || n.restarts && n.control_plane) {

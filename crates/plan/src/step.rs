@@ -45,6 +45,8 @@ pub enum Step {
     /// Another size for a machine that runs.
     Resize(String),
     BootMachine(String),
+    /// An API server that was held back while the first one had the machine to itself.
+    ReleaseApi(String),
     WaitApi(String),
     /// kubeadm's records in the cluster: configuration, tokens.
     UploadConfig,
@@ -114,6 +116,7 @@ impl Step {
             Step::Configure(_) => "write its configuration",
             Step::Resize(_) => "change its size",
             Step::BootMachine(_) => "boot",
+            Step::ReleaseApi(_) => "start the API server",
             Step::WaitApi(_) => "wait for the API server",
             Step::UploadConfig => "record kubeadm's configuration",
             Step::Addons => "apply kube-proxy, DNS and storage",
@@ -144,6 +147,7 @@ impl Step {
             | Step::Configure(n)
             | Step::Resize(n)
             | Step::BootMachine(n)
+            | Step::ReleaseApi(n)
             | Step::WaitApi(n)
             | Step::ReleaseControllers(n)
             | Step::AdoptNode(n)

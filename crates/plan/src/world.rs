@@ -157,8 +157,13 @@ impl World {
             }
             Step::CreateMachine(m) => {
                 assert!(self.seen.certificates && self.seen.image == Image::Present);
-                let made = ObservedNode { machine: MachineState::Stopped, ..ObservedNode::absent() };
+                let held = m != "minikube";
+                let made = ObservedNode { machine: MachineState::Stopped, held, ..ObservedNode::absent() };
                 assert!(self.seen.nodes.insert(m.clone(), made).is_none(), "created twice");
+            }
+            Step::ReleaseApi(m) => {
+                assert!(self.node(m).up);
+                self.node(m).held = false;
             }
             Step::Configure(m) => {
                 assert!(self.seen.certificates);
@@ -207,7 +212,7 @@ impl World {
                     assert!(!self.seen.configured, "a second etcd");
                     self.etcd.insert(m.clone(), true);
                 }
-                assert!(self.node(m).up && !self.node(m).outside);
+                assert!(self.node(m).up && !self.node(m).outside && !self.node(m).held);
                 self.node(m).api = Api::Ready;
             }
             Step::ReleaseControllers(m) => {

@@ -224,6 +224,7 @@ fn spec(ip: Ipv4Addr, vip: Option<Ipv4Addr>) -> NodeSpec {
         hosts: vec![],
         prepare: vec![],
         kubelet: Kubelet { argv: vec![], env_files: vec![], env: vec![] },
+        early_api: None,
         cpus: None,
         memory_mib: None,
     }

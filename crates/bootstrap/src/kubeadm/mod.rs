@@ -15,7 +15,8 @@ use model::{Cluster, Node};
 
 pub use own::IGNORE_FLAG;
 pub use phases::{
-    addon_manifest_command, finish_commands, node_spec_parts, release_apiserver_command, release_command,
+    addon_manifest_command, finish_commands, node_spec_parts, own_api_command, release_apiserver_command,
+    release_command,
 };
 
 use crate::{Options, paths, yaml};

@@ -45,7 +45,7 @@ pub fn init(document: &mut Value, config: &NodeConfig) {
     document["nodeRegistration"]["taints"] = taints(&config.taints);
     let more = config.extra_config.get(&Component::Kubeadm).and_then(|flags| flags.get(IGNORE_FLAG));
     if let (Some(more), Some(list)) =
-        (more, document["nodeRegistration"]["ignorePreflightErrors"].as_array_mut())
+        (more, document.pointer_mut("/nodeRegistration/ignorePreflightErrors").and_then(Value::as_array_mut))
     {
         list.extend(more.split(',').map(Value::from));
     }

@@ -1,7 +1,7 @@
 //! Which of kubeadm's phases run when. Each call of kubeadm is a process of some tens of
 //! milliseconds, so whole `init` runs with most phases left out do it in one each.
 
-use model::node_spec::{Kubelet, Prepare};
+use model::node_spec::{API_SERVER_POD as APISERVER, EARLY_API, Kubelet, Prepare};
 use model::{Cluster, Node};
 
 use super::own;
@@ -32,14 +32,12 @@ const PHASES: [&str; 14] = [
 /// comes up slower for (0.6 s and 1.5 CPU seconds on two cores).
 const LATE: [&str; 2] = ["kube-controller-manager.yaml", "kube-scheduler.yaml"];
 
-const APISERVER: &str = "kube-apiserver.yaml";
-
 /// What a node runs before its kubelet, and its kubelet.
-/// One that joins starts its API server once etcd has taken it in: a learner answers none. Those that
-/// begin together all start theirs at once: with the others held back until the first is ready, that one
-/// is sooner, but the last node is Ready twice as late.
-pub fn node_spec_parts(cluster: &Cluster, node: &Node, joins: bool) -> (Vec<Prepare>, Kubelet) {
-    let prepare = if node.control_plane { vec![prepare_control_plane(joins)] } else { vec![] };
+/// With `hold_api` its API server waits: of one that joins, until etcd has taken it in (a learner answers
+/// none); of those that begin together, all but the first, because together they take the cores from each
+/// other and make the same roles against each other, and nobody is ready before all are.
+pub fn node_spec_parts(cluster: &Cluster, node: &Node, hold_api: bool) -> (Vec<Prepare>, Kubelet) {
+    let prepare = if node.control_plane { vec![prepare_control_plane(hold_api)] } else { vec![] };
     let mut argv = vec![
         "kubelet".into(),
         format!("--config={KUBELET}/config.yaml"),
@@ -52,10 +50,10 @@ pub fn node_spec_parts(cluster: &Cluster, node: &Node, joins: bool) -> (Vec<Prep
 }
 
 /// The marker comes last: interrupted anywhere, all of it runs again and does the same.
-fn prepare_control_plane(joins: bool) -> Prepare {
+fn prepare_control_plane(hold_api: bool) -> Prepare {
     let init = init_only(&PREPARE).join(" ");
     let mut late = LATE.join(" ");
-    if joins {
+    if hold_api {
         late = format!("{late} {APISERVER}");
     }
     let script =
@@ -63,9 +61,19 @@ fn prepare_control_plane(joins: bool) -> Prepare {
     Prepare { name: "kubeadm".into(), argv: shell(&script), creates: Some(PREPARED.into()) }
 }
 
-/// Run in a control plane that joins when its etcd votes. May be run again.
+/// Run in a control plane whose API server was held back. May be run again.
 pub fn release_apiserver_command() -> Vec<String> {
     shell(&format!("[ ! -e {HELD}/{APISERVER} ] || mv -f {HELD}/{APISERVER} {MANIFESTS}/"))
+}
+
+/// Run in a control plane when its own API server is ready: nobody else answers for it any more, and
+/// connections that somebody else has are made anew. May be run again.
+pub fn own_api_command(cluster: &Cluster, node: &Node) -> Vec<String> {
+    let (ip, port) = (node.ip, cluster.api_port);
+    shell(&format!(
+        "nft delete table ip {EARLY_API} 2>/dev/null || exit 0; \
+         conntrack -D -p tcp --orig-dst {ip} --dport {port} 2>/dev/null || true"
+    ))
 }
 
 /// Run in each control plane at its first answer: lets the held components go. May be run again.

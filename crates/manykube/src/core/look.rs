@@ -9,7 +9,7 @@ use bootstrap::api::{self, Health, NodeSeen};
 use drivers::{Driver, MachineState as Machine};
 use futures::future::join_all;
 use model::node_config::Setup;
-use model::node_spec::{NodeState, PEERS_PATH, PrepareState};
+use model::node_spec::{API_SERVER_POD, NodeState, PEERS_PATH, PrepareState, STATIC_POD_DIR};
 use model::status::{Apiserver, Host, NodeStatusInput};
 use model::{Cluster, Cni, Home, Node, names};
 use plan::{Api, Image, MachineState, Observed, ObservedNode};
@@ -103,6 +103,11 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
         }
     };
     let own_api = own_api.await;
+    // Is the kubelet told to run this?
+    let runs = |pod: &str| match &agent {
+        Some(agent) => agent.static_pods.iter().any(|f| f == pod),
+        None => drivers::native::has_file(home, machine, &format!("{STATIC_POD_DIR}/{pod}")),
+    };
     ObservedNode {
         machine: match state {
             None => MachineState::Absent,
@@ -115,17 +120,8 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
             Some(Health::Serving) => Api::Serving,
             None => Api::Down,
         },
-        controllers: match &agent {
-            Some(agent) => agent.static_pods.iter().any(|f| f == CONTROLLERS),
-            None => {
-                state.is_some()
-                    && drivers::native::has_file(
-                        home,
-                        machine,
-                        &format!("{}/{CONTROLLERS}", model::node_spec::STATIC_POD_DIR),
-                    )
-            }
-        },
+        held: control_plane.is_some() && state.is_some() && !runs(API_SERVER_POD),
+        controllers: state.is_some() && runs(CONTROLLERS),
         adopted: in_api.is_some_and(|n| is_adopted(cluster, n)),
         ready: in_api.is_some_and(|n| n.ready),
         peers: true,

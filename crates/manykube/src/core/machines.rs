@@ -26,14 +26,16 @@ pub struct New<'a> {
     pub pki: &'a Pki,
     /// Of a control plane that joins: see `bootstrap::Options`.
     pub join: Option<String>,
+    /// Its API server comes later than that of the primary.
+    pub hold_api: bool,
 }
 
 /// With `new`, all files of a machine that is to be created; without, what it takes to boot one.
 pub fn spec(home: &Home, cluster: &Cluster, node: &Node, new: Option<New<'_>>) -> Result<MachineSpec> {
     let image = root_image(home, cluster, node)?;
     let mut files = Vec::new();
-    if let Some(New { pki, join }) = new {
-        let options = Options { join, ..options(cluster, &image)? };
+    if let Some(New { pki, join, hold_api }) = new {
+        let options = Options { join, hold_api, ..options(cluster, &image)? };
         files = bootstrap::node_files(cluster, node, pki, &options)?;
         let document = node_spec(cluster, node, &options);
         files.push(NodeFile::new(SPEC_PATH, 0o600, serde_json::to_vec_pretty(&document)?));
@@ -107,6 +109,7 @@ pub fn options(cluster: &Cluster, image: &NodeImage) -> Result<Options> {
         nameservers: nameservers(),
         cgroup_v1: drivers::native::cgroup_v1()?,
         join: None,
+        hold_api: false,
     })
 }
 
@@ -138,7 +141,8 @@ fn peers(cluster: &Cluster, elects: bool) -> Peers {
 }
 
 fn node_spec(cluster: &Cluster, node: &Node, options: &Options) -> NodeSpec {
-    let (prepare, kubelet) = bootstrap::node_spec_parts(cluster, node, options.join.is_some());
+    let (prepare, kubelet) = bootstrap::node_spec_parts(cluster, node, options.hold_api);
+    let primary = cluster.primary().filter(|p| options.hold_api && p.name != node.name);
     let subnet = cluster.network.subnet;
     let entry = |ip, name: &str| HostEntry { ip, name: name.to_owned() };
     NodeSpec {
@@ -163,6 +167,7 @@ fn node_spec(cluster: &Cluster, node: &Node, options: &Options) -> NodeSpec {
         ],
         prepare,
         kubelet,
+        early_api: primary.map(|p| SocketAddrV4::new(p.ip, cluster.api_port)),
         cpus: Some(cluster.node_cpus(node)),
         memory_mib: Some(cluster.node_memory_mib(node)),
     }

@@ -23,6 +23,8 @@ use crate::report::{Event, Style};
 
 /// A node that is asked to power off has this long before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
+/// So many that three API servers can start at once and none is later for it.
+const MANY_CPUS: u32 = 8;
 /// Is anybody there at all?
 const LOOK_ONCE: Duration = Duration::from_secs(2);
 /// Between two looks at something that a user waits for.
@@ -87,6 +89,7 @@ impl<'a> Runner<'a> {
                 Step::Configure(m) => self.configure(m).await,
                 Step::Resize(m) => self.resize(m).await,
                 Step::BootMachine(m) => self.boot(m).await,
+                Step::ReleaseApi(m) => self.release_api(m).await,
                 Step::WaitApi(m) => self.wait_api(m).await,
                 Step::UploadConfig => self.upload_config().await,
                 Step::Addons => self.addons().await,
@@ -161,8 +164,10 @@ impl<'a> Runner<'a> {
 
     async fn create(&self, machine: &str) -> Result<()> {
         let cluster = self.cluster()?;
-        let new = New { pki: self.shared.pki(self.home(), cluster)?, join: None };
         let node = self.node(machine)?;
+        // Machines that are made this way form the cluster; who comes later is made as a member.
+        let hold_api = node.control_plane && !self.is_primary(machine)?;
+        let new = New { pki: self.shared.pki(self.home(), cluster)?, join: None, hold_api };
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.shared.check(&spec.image)?;
         self.driver.create(&spec).await?;
@@ -172,7 +177,7 @@ impl<'a> Runner<'a> {
     /// A control plane's manifests are made anew as well, from the data that it has.
     async fn configure(&self, machine: &str) -> Result<()> {
         let (cluster, node) = (self.cluster()?, self.node(machine)?);
-        let new = New { pki: self.shared.pki(self.home(), cluster)?, join: None };
+        let new = New { pki: self.shared.pki(self.home(), cluster)?, join: None, hold_api: false };
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.driver.configure(&spec).await?;
         let prepared = bootstrap::paths::PREPARED.trim_start_matches("/var/");
@@ -210,7 +215,8 @@ impl<'a> Runner<'a> {
         let etcd = Etcd { home: self.home(), cluster, driver: self.driver, without: machine };
         etcd.forget(machine, node.ip).await?;
         let members = etcd.add_learner(machine, node.ip).await?;
-        let new = New { pki, join: Some(bootstrap::etcd::initial_cluster(&members, machine)) };
+        let join = Some(bootstrap::etcd::initial_cluster(&members, machine));
+        let new = New { pki, join, hold_api: true };
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.shared.check(&spec.image)?;
         self.driver.create(&spec).await?;
@@ -369,16 +375,35 @@ impl<'a> Runner<'a> {
     /// They were held back so that the API server has the machine to itself while it starts.
     async fn release_controllers(&self, machine: &str) -> Result<()> {
         // The one of this node: that is whom they speak to.
-        api::ready(&self.client_of(self.node(machine)?)?, self.patience).await?;
+        let (cluster, node) = (self.cluster()?, self.node(machine)?);
+        api::ready(&self.client_of(node)?, self.patience).await?;
+        self.in_node(machine, &bootstrap::own_api_command(cluster, node)).await?;
         self.stand_back(machine).await?;
         self.in_node(machine, &bootstrap::release_command()).await.map(drop)
+    }
+
+    /// On a host with many cores the others need not wait until DNS is there.
+    async fn release_api(&self, machine: &str) -> Result<()> {
+        let cluster = self.cluster()?;
+        if let Some(primary) = cluster.primary().filter(|p| cluster.machine(p) != machine) {
+            api::ready(&self.client_of(primary)?, self.patience).await?;
+            if crate::host::size().cpus < MANY_CPUS {
+                self.stand_back(machine).await?;
+            }
+        }
+        self.in_node(machine, &bootstrap::release_apiserver_command()).await.map(drop)
+    }
+
+    fn is_primary(&self, machine: &str) -> Result<bool> {
+        let cluster = self.cluster()?;
+        Ok(cluster.primary().is_some_and(|p| cluster.machine(p) == machine))
     }
 
     /// A cluster needs one of each controller to come up; those of the other control planes only stand
     /// by, and start when DNS is there: until then the machine has better things to do.
     async fn stand_back(&self, machine: &str) -> Result<()> {
         let cluster = self.cluster()?;
-        let primary = cluster.primary().is_some_and(|p| cluster.machine(p) == machine);
+        let primary = self.is_primary(machine)?;
         let first = !look::configured_file(self.home(), self.profile).exists();
         if primary
             || !first
