@@ -283,19 +283,12 @@ fn by_commands(lab: &Lab) {
 
     // A control plane's own flags; what a kubelet does not know is told.
     mk(&["node", "set", "mixed", "--extra-config=scheduler.v=3"]).ok();
-    let scheduler = kubectl(
-        lab,
-        &[
-            "get",
-            "pod",
-            "-n",
-            "kube-system",
-            "kube-scheduler-mixed",
-            "-o",
-            "jsonpath={.spec.containers[0].command}",
-        ],
-    );
-    assert!(scheduler.ok().stdout.contains("--v=3"));
+    let flags = "jsonpath={.spec.containers[0].command}";
+    eventually("the scheduler has its flag", SOON, || {
+        let pod = ["get", "pod", "-n", "kube-system", "kube-scheduler-mixed", "-o", flags];
+        let said = kubectl(lab, &pod).stdout;
+        if said.contains("--v=3") { Ok(()) } else { Err(said) }
+    });
     let failed = mk(&["node", "set", "w1", "--extra-config=kubelet.no-such-flag=1"]).exit(80);
     assert!(failed.stderr.contains("unknown flag: --no-such-flag"), "{}", failed.stderr);
     mk(&["node", "set", "w1", "--extra-config=kubelet.no-such-flag-"]).ok();

@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use crate::reaper::Reaper;
 use crate::state::Node;
+use crate::vip::OWN_API_MARK;
 use crate::{commands, sysctl};
 
 pub const LINK: &str = "eth0";
@@ -57,13 +58,13 @@ async fn pod_rules(spec: &NodeNetwork, reaper: &Reaper, early: Option<SocketAddr
 }
 
 /// A kubelet speaks to the API server of its own node. Until that is there, another one answers, so that
-/// the node is Ready as soon as any API server is.
+/// the node is Ready as soon as any API server is. Not for the health checks: they are about its own.
 fn early_api(spec: &NodeNetwork, early: Option<SocketAddrV4>) -> String {
     let Some(to) = early else { return String::new() };
     let (own, port) = (spec.address.addr(), to.port());
     format!(
         "table ip {EARLY_API} {{\n  chain output {{\n    type nat hook output priority -110; policy accept;\n    \
-         ip daddr {own} tcp dport {port} dnat to {to}\n  }}\n}}\n"
+         meta mark != {OWN_API_MARK} ip daddr {own} tcp dport {port} dnat to {to}\n  }}\n}}\n"
     )
 }
 

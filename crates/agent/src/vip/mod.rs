@@ -24,6 +24,8 @@ mod member;
 pub mod probe;
 mod socket;
 
+pub use probe::OWN_API_MARK;
+
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::time::Duration;

@@ -5,18 +5,23 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use nix::sys::socket::{setsockopt, sockopt};
 use rustls::ClientConfig;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// Answers to health questions are short; of one that is not we need only the beginning.
 const LARGEST: usize = 16 << 10;
+
+/// Connections with this mark mean this node's own API server, also while a kubelet's are led elsewhere.
+/// Not one of the bits that kube-proxy uses.
+pub const OWN_API_MARK: u32 = 0x2b;
 
 pub struct Probe {
     target: SocketAddrV4,
@@ -45,7 +50,9 @@ impl Probe {
             return Ok(answer);
         }
         // The server may have closed the old connection for reasons of its own.
-        let tcp = TcpStream::connect(self.target).await.context("connect")?;
+        let socket = TcpSocket::new_v4().context("connect")?;
+        setsockopt(&socket, sockopt::Mark, &OWN_API_MARK).context("mark a connection")?;
+        let tcp = socket.connect(self.target.into()).await.context("connect")?;
         tcp.set_nodelay(true).context("connect")?;
         let name = ServerName::IpAddress((*self.target.ip()).into());
         let stream = self.tls.connect(name, tcp).await.context("agree on TLS")?;

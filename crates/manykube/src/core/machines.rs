@@ -142,7 +142,9 @@ fn peers(cluster: &Cluster, elects: bool) -> Peers {
 
 fn node_spec(cluster: &Cluster, node: &Node, options: &Options) -> NodeSpec {
     let (prepare, kubelet) = bootstrap::node_spec_parts(cluster, node, options.hold_api);
-    let primary = cluster.primary().filter(|p| options.hold_api && p.name != node.name);
+    // Not for one that joins: the certificate of the primary was made before anybody knew of it.
+    let early = options.hold_api && options.join.is_none();
+    let primary = cluster.primary().filter(|p| early && p.name != node.name);
     let subnet = cluster.network.subnet;
     let entry = |ip, name: &str| HostEntry { ip, name: name.to_owned() };
     NodeSpec {
