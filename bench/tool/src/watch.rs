@@ -34,7 +34,8 @@ pub struct Wanted {
 
 /// Prints `WHAT SECONDS CPU-SECONDS` when it is seen for the first time: api (one API server answers an
 /// administrator), apis (all are ready), nodes (all are Ready), dns (DNS answers in the first control
-/// plane), all (everything, and DNS in every control plane).
+/// plane), usable (all nodes are Ready, and DNS answers in every control plane), all (that, and all API
+/// servers are ready).
 pub async fn run(home: &Home, wanted: &Wanted) -> Result<()> {
     let machines = (1..=wanted.control_planes).map(|n| names::machine(&wanted.profile, &names::node(n)));
     let machines: Vec<String> = machines.collect();
@@ -69,7 +70,9 @@ pub async fn run(home: &Home, wanted: &Wanted) -> Result<()> {
             silent = join_all(silent.into_iter().map(ask)).await.into_iter().flatten().collect();
             seen.note(home, wanted, "dns", !silent.contains(&machines[0]));
         }
-        if silent.is_empty() && ["apis", "nodes"].iter().all(|what| seen.has(what)) {
+        let usable = silent.is_empty() && seen.has("nodes");
+        seen.note(home, wanted, "usable", usable);
+        if usable && seen.has("apis") {
             seen.note(home, wanted, "all", true);
             return Ok(());
         }
