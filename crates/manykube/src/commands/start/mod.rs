@@ -168,7 +168,8 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
         core::images_can(ctx, &cluster)?;
     }
     let mut warnings = warnings;
-    if args.disk_size.is_some() {
+    // An exported file says the default, too.
+    if args.disk_size.is_some() && cluster.disk_mib != model::resources::DEFAULT_DISK_MIB {
         warnings.push("The native driver does not limit disks: all nodes share the host's".to_owned());
     }
     warnings.extend(desired::even(&cluster));
