@@ -10,10 +10,10 @@ mod cni;
 mod commands;
 #[doc(hidden)]
 pub mod component;
+mod document;
 mod files;
 mod init;
 mod log;
-mod mark;
 mod network;
 mod peers;
 mod poweroff;

@@ -58,14 +58,14 @@ pub fn parts(cluster: &Cluster) -> Vec<Part> {
 /// Those that the store does not have.
 pub fn missing(home: &Home, cluster: &Cluster) -> Result<Vec<Part>> {
     let store = Store::new(home.cache());
-    let mut missing = parts(cluster);
-    for index in (0..missing.len()).rev() {
-        let there = match &missing[index] {
+    let mut missing = Vec::new();
+    for part in parts(cluster) {
+        let there = match &part {
             Part::Image(version) => store.find(version)?.is_some(),
             Part::Kubelet(version) => store.kubelet(version)?.is_some(),
         };
-        if there {
-            missing.remove(index);
+        if !there {
+            missing.push(part);
         }
     }
     Ok(missing)

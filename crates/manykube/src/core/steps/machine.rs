@@ -1,0 +1,124 @@
+//! What is done to a machine, whatever its node is for.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use bootstrap::api;
+use model::node_spec::PrepareState;
+use tokio::time::sleep;
+
+use super::{GRACE, Runner};
+use crate::core::machines::New;
+use crate::core::{look, machines, setup};
+use crate::report::{Event, Style};
+
+/// Is anybody there at all?
+const LOOK_ONCE: Duration = Duration::from_secs(2);
+
+impl Runner<'_> {
+    pub(super) async fn network_up(&self) -> Result<()> {
+        for notice in self.driver.network_up(self.cluster()?).await? {
+            match notice {
+                drivers::Notice::Told(text) => self.ctx.emit(Event::info(Style::Option, text)),
+                drivers::Notice::Warning(text) => self.ctx.warn(text),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn create(&self, machine: &str) -> Result<()> {
+        let cluster = self.cluster()?;
+        let node = self.node(machine)?;
+        // Machines that are made this way form the cluster; who comes later is made as a member.
+        let hold_api = node.control_plane && !self.is_primary(machine)?;
+        let new = New { pki: self.shared.pki(self.home(), cluster)?, join: None, hold_api };
+        let spec = machines::spec(self.home(), cluster, node, Some(new))?;
+        self.shared.check(&spec.image)?;
+        self.driver.create(&spec).await?;
+        setup::made(self.home(), cluster, node)
+    }
+
+    /// A control plane's manifests are made anew as well, from the data that it has.
+    pub(super) async fn configure(&self, machine: &str) -> Result<()> {
+        let (cluster, node) = (self.cluster()?, self.node(machine)?);
+        let new = New { pki: self.shared.pki(self.home(), cluster)?, join: None, hold_api: false };
+        let spec = machines::spec(self.home(), cluster, node, Some(new))?;
+        self.driver.configure(&spec).await?;
+        let prepared = bootstrap::paths::PREPARED.trim_start_matches("/var/");
+        match fs_err::remove_file(drivers::native::var_dir(self.home(), machine).join(prepared)) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
+            _ => {}
+        }
+        setup::made(self.home(), cluster, node)
+    }
+
+    /// The control group first, then the node, which looks at it.
+    pub(super) async fn resize(&self, machine: &str) -> Result<()> {
+        let (cluster, node) = (self.cluster()?, self.node(machine)?);
+        let spec = machines::spec(self.home(), cluster, node, None)?;
+        self.driver.resize(&spec).await.with_context(|| {
+            format!("give it {} CPUs and {} MiB while it runs", spec.cpus, spec.memory_mib)
+        })?;
+        machines::tell_size(self.home(), machine, &spec)?;
+        let host = crate::host::size();
+        let size = (
+            (spec.cpus < host.cpus).then_some(spec.cpus),
+            (spec.memory_mib < host.memory_mib).then_some(spec.memory_mib),
+        );
+        // Without an API there is nobody to hear of it yet.
+        if api::health(&self.client()?, LOOK_ONCE).await.is_ok() {
+            api::node_sized(self.nodes()?, machine, size, self.patience).await?;
+        }
+        setup::made(self.home(), cluster, node)
+    }
+
+    pub(super) async fn tell_peers(&self, machine: &str) -> Result<()> {
+        let file = machines::peers_file(self.home(), self.cluster()?)?;
+        drivers::native::write_file(self.home(), machine, &file)
+    }
+
+    /// Boots, and returns when the node's kubelet runs. A node that gave up is booted again.
+    pub(super) async fn boot(&self, machine: &str) -> Result<()> {
+        match look::agent(self.home(), machine).await {
+            // Somebody asked it to go down and was interrupted: let it, in order.
+            Some(agent) if agent.stopping => self.driver.power_off(machine, GRACE).await?,
+            Some(agent)
+                if agent.problem.is_some() || matches!(agent.prepare, PrepareState::Failed { .. }) =>
+            {
+                self.driver.power_off(machine, Duration::ZERO).await?;
+            }
+            _ => {}
+        }
+        let spec = machines::spec(self.home(), self.cluster()?, self.node(machine)?, None)?;
+        self.driver.boot(&spec).await?;
+        let booting = self.shared.boots();
+        while !self.agent_is_up(machine).await? {
+            sleep(booting.pause()).await;
+        }
+        Ok(())
+    }
+
+    /// Fails when the node says that it will never be.
+    pub(super) async fn agent_is_up(&self, machine: &str) -> Result<bool> {
+        let Some(agent) = look::agent(self.home(), machine).await else {
+            let running = self
+                .driver
+                .list()
+                .await?
+                .iter()
+                .any(|m| m.name == machine && m.state == drivers::MachineState::Running);
+            if !running {
+                bail!(
+                    "the machine ended while it was starting (see {})",
+                    drivers::native::shared_dir(self.home(), machine).join("agent.log").display()
+                );
+            }
+            return Ok(false);
+        };
+        match (&agent.prepare, &agent.problem) {
+            (PrepareState::Failed { step, output }, _) => bail!("{step} failed: {output}"),
+            (_, Some(problem)) => bail!("{problem}"),
+            _ => Ok(look::is_up(&agent)),
+        }
+    }
+}
