@@ -32,6 +32,11 @@ pub fn var(source: &Path, dest: &Path) -> Result<()> {
     tree(source, dest, is_shared)
 }
 
+/// Fills `dest` with an unpacked layer of another node: all files as hard links, where that is possible.
+pub fn link_tree(source: &Path, dest: &Path) -> Result<()> {
+    tree(source, dest, |_| true)
+}
+
 /// A faithful copy without any sharing.
 pub fn copy(source: &Path, dest: &Path) -> Result<()> {
     tree(source, dest, |_| false)

@@ -19,6 +19,7 @@ mod walk;
 pub use archive::Progress;
 pub use build::{BuildEvent, BuildFailed, BuildOptions, build, build_kubelet};
 pub use check::{Damage, Damaged};
+pub use clone::link_tree;
 pub use human::{Row, human_size, rows};
 pub use manifest::{FileEntry, Files, Manifest};
 pub use pins::{UnknownVersion, default_version, known_versions, resolve_version};

@@ -41,6 +41,7 @@ pub fn references(pins: &Pins, kubernetes: &Kubernetes) -> Vec<String> {
         pause_reference(kubernetes),
         format!("docker.io/rancher/local-path-provisioner:{provisioner}"),
         format!("docker.io/library/busybox:{}", pins.busybox.tag),
+        registry_reference(pins),
     ];
     all.extend(SERVERS.iter().chain([&"kube-proxy"]).map(|name| format!("registry.k8s.io/{name}:{version}")));
     all.sort();
@@ -55,6 +56,11 @@ fn etcd_reference(kubernetes: &Kubernetes) -> String {
 
 fn coredns_reference(kubernetes: &Kubernetes) -> String {
     format!("registry.k8s.io/coredns/coredns:{}", kubernetes.coredns.tag)
+}
+
+fn registry_reference(pins: &Pins) -> String {
+    let version = pins.components.get("registry").map_or("", String::as_str);
+    format!("docker.io/library/registry:{}", version.trim_start_matches('v'))
 }
 
 /// The image of every pod's first container.
@@ -92,7 +98,7 @@ pub fn images(parts: &Parts) -> Result<Vec<Image>> {
         entrypoint: vec!["/pause".into()],
         cmd: vec![],
     });
-    images.extend([provisioner(parts), busybox(parts)]);
+    images.extend([provisioner(parts), busybox(parts), registry(parts)]);
     Ok(images)
 }
 
@@ -163,6 +169,36 @@ fn provisioner(parts: &Parts) -> Image {
     }
 }
 
+fn registry(parts: &Parts) -> Image {
+    let mut layer = Layer::default();
+    layer.program("bin/registry", (parts.programs)("registry").join("registry"));
+    layer.text("etc/distribution/config.yml", REGISTRY_CONFIG);
+    let authorities = "etc/ssl/certs/ca-certificates.crt";
+    layer.file(authorities, parts.root.join(authorities)).dir("var/lib/registry", 0o755).dir("tmp", 0o1777);
+    Image {
+        reference: registry_reference(parts.pins),
+        layer,
+        entrypoint: vec!["/bin/registry".into()],
+        cmd: vec!["serve".into(), "/etc/distribution/config.yml".into()],
+    }
+}
+
+/// Plain, on every address: who runs it decides who reaches it.
+const REGISTRY_CONFIG: &str = "\
+version: 0.1
+log:
+  level: warn
+  accesslog:
+    disabled: true
+storage:
+  delete:
+    enabled: true
+  filesystem:
+    rootdirectory: /var/lib/registry
+http:
+  addr: :5000
+";
+
 fn busybox(parts: &Parts) -> Image {
     Image {
         reference: format!("docker.io/library/busybox:{}", parts.pins.busybox.tag),
@@ -198,6 +234,7 @@ mod tests {
             found,
             [
                 "docker.io/library/busybox:1.37",
+                "docker.io/library/registry:3.1.2",
                 "docker.io/rancher/local-path-provisioner:v0.0.30",
                 "registry.k8s.io/coredns/coredns:v1.14.6",
                 "registry.k8s.io/etcd:3.7.0-0",

@@ -122,6 +122,8 @@ pub fn recipes(pins: &Pins, kubernetes: &Kubernetes) -> Vec<Recipe> {
             &shared("local-path-provisioner"),
             provisioner(&shared("local-path-provisioner")),
         ),
+        go("registry", &shared("registry"), registry(&shared("registry"))),
+        go("docker", &shared("docker"), docker(&shared("docker"), &shared("buildkit"))),
         go("coredns", &kubernetes.coredns.version, coredns(&kubernetes.coredns.version)),
         go("kubernetes", &kubernetes.version, kubernetes_programs(kubernetes, &KUBERNETES)),
     ]
@@ -213,6 +215,35 @@ fn provisioner(version: &str) -> Go {
         modules: vec![module(path, version)],
         packages: vec![path.to_owned()],
         stamps: vec![("main.VERSION".to_owned(), version.to_owned())],
+        ..Go::default()
+    }
+}
+
+fn registry(version: &str) -> Go {
+    let path = "github.com/distribution/distribution/v3";
+    Go {
+        modules: vec![module(path, version)],
+        packages: vec![format!("{path}/cmd/registry")],
+        stamps: vec![(format!("{path}/version.version"), version.to_owned())],
+        ..Go::default()
+    }
+}
+
+/// The Docker engine, and the client of the BuildKit that is part of it.
+fn docker(version: &str, buildkit: &str) -> Go {
+    let (path, builder) = ("github.com/moby/moby/v2", "github.com/moby/buildkit");
+    Go {
+        modules: vec![module(path, version), module(builder, buildkit)],
+        packages: vec![
+            format!("{path}/cmd/dockerd"),
+            format!("{path}/cmd/docker-proxy"),
+            format!("{builder}/cmd/buildctl"),
+        ],
+        stamps: vec![
+            (format!("{path}/dockerversion.Version"), version.trim_start_matches('v').to_owned()),
+            (format!("{path}/dockerversion.BuildTime"), TIME.to_owned()),
+            (format!("{builder}/version.Version"), buildkit.to_owned()),
+        ],
         ..Go::default()
     }
 }

@@ -20,6 +20,9 @@ fn programs() -> Vec<(&'static str, &'static str, &'static str)> {
         ("containerd", "ctr", "usr/local/bin"),
         ("etcd", "etcdctl", "usr/local/bin"),
         ("runc", "runc", "usr/local/sbin"),
+        ("docker", "dockerd", "usr/local/bin"),
+        ("docker", "docker-proxy", "usr/local/bin"),
+        ("docker", "buildctl", "usr/local/bin"),
     ];
     all.extend(CNI.iter().map(|plugin| ("cni", plugin.rsplit('/').next().unwrap_or(plugin), "opt/cni/bin")));
     all
@@ -68,7 +71,19 @@ pub fn assemble(
     }
     package_database(rootfs).context("moving the package database out of /var")?;
     small_files(rootfs, kubernetes)?;
+    host_keys(rootfs).context("removing SSH's host keys")?;
     user(rootfs).context("adding the user docker")
+}
+
+/// Debian's package made keys: with them all nodes of all images would be the same host.
+fn host_keys(rootfs: &Path) -> Result<()> {
+    for entry in fs_err::read_dir(rootfs.join("etc/ssh"))? {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().starts_with(b"ssh_host_") {
+            fs_err::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// dpkg's database describes the root, so it belongs to the root and not to `/var`, which every node has a
