@@ -7,7 +7,7 @@ HOST     := $(shell rustc -vV | sed -n 's/^host: //p')
 # What the node image is built with, besides Go and Cargo.
 PACKAGES := mmdebstrap gcc libc6-dev libseccomp-dev pkg-config
 # What the system tests look at the host with: their own eyes, not the product's.
-PACKAGES += nftables iproute2 util-linux
+PACKAGES += nftables iproute2 util-linux openssl
 # Test results of a system test are worth nothing while another one uses the cores.
 SYSTEM   := cargo test --release --locked -p system-tests -- --test-threads=1 --nocapture
 

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::cluster::{Cluster, DriverKind, Extras, Network, Node, Wait, WaitFor};
+use crate::minikube::{self, Migrated};
 use crate::{Cni, NodeConfig, VipBy};
 
 /// Of what lies under `Manykube`. Raised when an older manykube would misread a file.
@@ -69,8 +70,7 @@ struct File {
     verify_components: Option<BTreeMap<String, bool>>,
     kubernetes_config: KubernetesConfig,
     nodes: Vec<FileNode>,
-    #[serde(default)]
-    manykube: Option<Extra>,
+    manykube: Extra,
 }
 
 #[derive(Deserialize)]
@@ -132,6 +132,8 @@ struct KubeVip {
 pub struct ConfigFile {
     pub cluster: Cluster,
     pub raw: Map<String, Value>,
+    /// There when minikube wrote it.
+    pub migrated: Option<Migrated>,
 }
 
 /// Only the part that says whether the rest can be understood.
@@ -154,28 +156,25 @@ pub fn parse(text: &str) -> Result<ConfigFile, ConfigError> {
     {
         return Err(ConfigError::Newer { found });
     }
+    if minikube::made(&raw) {
+        let (doc, migrated) = minikube::adopt(&raw)?;
+        let file =
+            serde_json::from_value(Value::Object(doc)).map_err(|e| ConfigError::Content(e.to_string()))?;
+        return Ok(ConfigFile { cluster: cluster(file)?, raw, migrated: Some(migrated) });
+    }
     // Read a second time, typed, so that a wrong value is reported with its line and column.
-    Ok(ConfigFile { cluster: cluster(serde_json::from_str(text)?)?, raw })
+    Ok(ConfigFile { cluster: cluster(serde_json::from_str(text)?)?, raw, migrated: None })
 }
 
 fn cluster(file: File) -> Result<Cluster, ConfigError> {
     let driver: DriverKind = file.driver.parse().map_err(|()| ConfigError::Driver(file.driver.clone()))?;
-    let first = file.nodes.first().ok_or_else(|| ConfigError::Content("it lists no nodes".into()))?;
+    if file.nodes.is_empty() {
+        return Err(ConfigError::Content("it lists no nodes".into()));
+    }
     if file.nodes.iter().any(|n| n.kubernetes_version.is_empty()) {
         return Err(ConfigError::Content("a node has no KubernetesVersion".into()));
     }
-    let mut extra = match file.manykube {
-        Some(extra) => extra,
-        // A file of minikube's: one /24 around the first node, its fixed range for pods.
-        None => Extra {
-            subnet: Ipv4Net::new_assert(first.ip, 24).trunc(),
-            pod_cidr: Ipv4Net::new_assert(Ipv4Addr::new(10, 244, 0, 0), 16),
-            nodes: BTreeMap::new(),
-            kube_vip: None,
-            node_defaults: NodeConfig::default(),
-            extras: Extras::default(),
-        },
-    };
+    let mut extra = file.manykube;
     let nodes = file.nodes.into_iter().map(|n| Node {
         config: extra.nodes.remove(&n.name).unwrap_or_default(),
         name: n.name,
@@ -305,6 +304,7 @@ fn known(c: &Cluster) -> Map<String, Value> {
             "APIServerNames": list(&c.api_names),
             "APIServerIPs": list(&c.api_ips),
             "DNSDomain": c.network.dns_domain,
+            "ContainerRuntime": "containerd",
             "ServiceCIDR": c.network.service_cidr,
             "CNI": c.cni.as_str(),
         },

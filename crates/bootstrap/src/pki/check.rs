@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rcgen::{KeyPair, PublicKeyData};
+use rcgen::PublicKeyData;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::pem::{Pem, parse_x509_pem};
 use x509_parser::prelude::X509Certificate;
 
 use super::issue::Pair;
+use super::key;
 use super::leaf::Leaf;
 use super::sans::{San, Sans};
 
@@ -29,7 +30,7 @@ const MARGIN: Duration = Duration::from_secs(7 * 24 * 3600);
 pub fn leaf(leaf: &Leaf, pair: &Pair, ca: &Pair, now: SystemTime) -> Option<Stale> {
     let Some((cert_pem, ca_pem)) = pem(&pair.cert).zip(pem(&ca.cert)) else { return Some(Stale::Unreadable) };
     let Some((cert, ca)) = x509(&cert_pem).zip(x509(&ca_pem)) else { return Some(Stale::Unreadable) };
-    let Ok(key) = KeyPair::from_pem(&pair.key) else { return Some(Stale::Unreadable) };
+    let Ok(key) = key::read(&pair.key) else { return Some(Stale::Unreadable) };
 
     if cert.public_key().raw != key.subject_public_key_info() {
         return Some(Stale::KeyMismatch);
@@ -50,7 +51,7 @@ pub fn leaf(leaf: &Leaf, pair: &Pair, ca: &Pair, now: SystemTime) -> Option<Stal
 pub fn authority_lives(pair: &Pair, now: SystemTime) -> Option<bool> {
     let pem = pem(&pair.cert)?;
     let cert = x509(&pem)?;
-    KeyPair::from_pem(&pair.key).ok()?;
+    key::read(&pair.key).ok()?;
     Some(not_after(&cert) > now + 4 * MARGIN)
 }
 

@@ -8,6 +8,7 @@ use rcgen::{
     KeyPair, KeyUsagePurpose, SanType,
 };
 
+use super::key;
 use super::leaf::{Leaf, Usage};
 use super::sans::San;
 
@@ -56,7 +57,7 @@ pub fn leaf(leaf: &Leaf, ca: &Pair, hours: u32, now: SystemTime) -> Result<Pair>
             San::Ip(ip) => SanType::IpAddress(*ip),
         });
     }
-    let signer = KeyPair::from_pem(&ca.key).context("read the authority's key")?;
+    let signer = key::read(&ca.key).context("read the authority's key")?;
     let issuer = Issuer::from_ca_cert_pem(&ca.cert, signer).context("read the authority's certificate")?;
     let key = KeyPair::generate().context("generate a key")?;
     let cert = params.signed_by(&key, &issuer).with_context(|| format!("sign {}", leaf.name))?;

@@ -3,6 +3,7 @@
 
 mod check;
 mod issue;
+mod key;
 pub mod leaf;
 pub mod sans;
 mod store;
@@ -230,6 +231,40 @@ mod tests {
         std::fs::remove_file(dir.path().join("ca.crt")).unwrap();
         let error = ensure(&home, &cluster, SystemTime::now()).err().unwrap().to_string();
         assert!(error.ends_with("ca.crt is missing"), "{error}");
+    }
+
+    /// As minikube makes it: RSA, the key in its older form.
+    #[test]
+    fn an_authority_of_minikubes_is_used() {
+        let (dir, home) = home();
+        let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        let openssl = |args: &[&str]| {
+            let made = std::process::Command::new("openssl").args(args).output().unwrap();
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        };
+        openssl(&["genrsa", "-traditional", "-out", &path("ca.key"), "2048"]);
+        let (key, cert) = (path("ca.key"), path("ca.crt"));
+        openssl(&[
+            "req",
+            "-x509",
+            "-new",
+            "-key",
+            &key,
+            "-subj",
+            "/CN=minikubeCA",
+            "-days",
+            "3650",
+            "-out",
+            &cert,
+        ]);
+        let before = std::fs::read(path("ca.key")).unwrap();
+        assert!(before.starts_with(b"-----BEGIN RSA PRIVATE KEY"));
+        let cluster = fixture::cluster(1, 0);
+        let one = ensure(&home, &cluster, SystemTime::now()).unwrap();
+        let two = ensure(&home, &cluster, SystemTime::now()).unwrap();
+        assert!(one.leaves == two.leaves, "what it signed is found good");
+        assert_eq!(std::fs::read(path("ca.key")).unwrap(), before);
+        openssl(&["verify", "-CAfile", &path("ca.crt"), &path("profiles/demo/client.crt")]);
     }
 
     #[test]

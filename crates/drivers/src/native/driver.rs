@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
 use super::cgroup::{Cgroup, Limits};
-use super::machine::{Launch, Paths};
+use super::machine::{DRIVER_NAME, Launch, Paths};
 use super::process::Handle;
 use super::{Native, guard, host, network, preflight};
 use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
@@ -122,7 +122,11 @@ impl Driver for Native {
 
     async fn remove(&self, machine: &str) -> Result<()> {
         self.power_off(machine, Duration::ZERO).await?;
-        let dir = Paths::new(&self.home, machine).dir().to_owned();
+        let paths = Paths::new(&self.home, machine);
+        if paths.is_anothers() {
+            return Ok(());
+        }
+        let dir = paths.dir().to_owned();
         // Out of sight in one step: a removal that is cut short leaves no half machine.
         let gone = dir.with_file_name(format!(".{machine}{GONE}"));
         remove_dir(&gone)?;
@@ -280,7 +284,7 @@ fn create(paths: &Paths, spec: &MachineSpec) -> Result<()> {
     place(&building, &NodeFile::new("/etc/hostname", 0o644, format!("{}\n", spec.name)))?;
     let record = serde_json::json!({
         "ConfigVersion": 3,
-        "DriverName": "native",
+        "DriverName": DRIVER_NAME,
         "Name": spec.name,
         "Driver": {
             "IPAddress": spec.ip,
@@ -293,6 +297,9 @@ fn create(paths: &Paths, spec: &MachineSpec) -> Result<()> {
     });
     fs_err::write(building.config_file(), serde_json::to_vec_pretty(&record)?)?;
     fs_err::set_permissions(building.config_file(), PermissionsExt::from_mode(0o600))?;
+    if paths.is_anothers() {
+        fs_err::rename(paths.dir(), paths.aside()).context("put minikube's machine aside")?;
+    }
     fs_err::rename(building.dir(), paths.dir()).context("put the machine in place")
 }
 

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::process::{self, Identity};
 use crate::driver::Bind;
 
+/// In the machine's record.
+pub const DRIVER_NAME: &str = "native";
+
 #[derive(Debug, Clone)]
 pub struct Paths {
     dir: PathBuf,
@@ -82,7 +85,20 @@ impl Paths {
     }
 
     pub fn exists(&self) -> bool {
-        self.config_file().is_file()
+        self.config_file().is_file() && !self.is_anothers()
+    }
+
+    /// Is it a machine of minikube's, whose home this is as well? Ours names the native driver.
+    pub fn is_anothers(&self) -> bool {
+        let driver = |record: serde_json::Value| Some(record["DriverName"].as_str()?.to_owned());
+        self.record().ok().and_then(driver).is_some_and(|name| name != DRIVER_NAME)
+    }
+
+    /// Where the record of such a machine goes when ours takes its place.
+    pub fn aside(&self) -> PathBuf {
+        let mut name = self.dir.file_name().unwrap_or_default().to_owned();
+        name.push(".minikube");
+        self.dir.with_file_name(name)
     }
 
     /// The machine's init, if it runs.

@@ -1,7 +1,7 @@
 //! `delete`: nothing of a cluster is left behind, also when its configuration is broken or gone.
 
 use anyhow::{Context as _, Result};
-use model::{Cluster, Fault, Reason};
+use model::{Cluster, Fault, Reason, minikube};
 
 use super::cluster as common;
 use crate::core;
@@ -55,7 +55,16 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
 async fn delete(ctx: &Ctx, name: &str) -> Result<()> {
     let lock = ProfileLock::acquire(ctx, name).await?;
     let cluster = match profile::load(&ctx.home, name) {
-        Ok(Some(file)) => Some(file.cluster),
+        Ok(Some(file)) => {
+            if let Some(migrated) = &file.migrated {
+                let machines = minikube::machines(&file.raw).join(", ");
+                ctx.warn(format!(
+                    "minikube's own machines of \"{name}\" (driver {}: {machines}) are not manykube's, and are left",
+                    migrated.driver
+                ));
+            }
+            Some(file.cluster)
+        }
         Ok(None) => {
             ctx.warn(format!("\"{name}\" profile does not exist, trying anyways."));
             None

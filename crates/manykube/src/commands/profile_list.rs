@@ -131,7 +131,9 @@ fn text(rows: &[Row], detailed: bool, colour: bool) -> String {
     let cells = rows.iter().map(|r| {
         let c = &r.file.cluster;
         let ip = c.endpoint().map(|ip| ip.to_string()).unwrap_or_default();
-        let mut cells = vec![c.name.clone(), c.driver.to_string(), "containerd".to_owned(), ip];
+        // Until it is started here, its machines are minikube's.
+        let driver = r.file.migrated.as_ref().map_or_else(|| c.driver.to_string(), |m| m.driver.clone());
+        let mut cells = vec![c.name.clone(), driver, "containerd".to_owned(), ip];
         if detailed {
             cells.push(c.api_port.to_string());
         }

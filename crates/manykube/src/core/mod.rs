@@ -284,8 +284,8 @@ pub async fn read_command(ctx: &Ctx, cluster: &Cluster, node: &Node, argv: Vec<S
 pub async fn network_in_use(ctx: &Ctx) -> Result<Vec<Ipv4Net>> {
     let mut taken = drivers::native::networks_in_use().await?;
     // A cluster that is stopped, or was before the host was restarted, keeps its addresses.
-    let profiles = crate::state::profile::list(&ctx.home)?.into_iter();
-    taken.extend(profiles.filter_map(|(_, file)| Some(file.ok()?.cluster.network.subnet)));
+    let others = crate::state::profile::list(&ctx.home)?.into_iter().filter(|(name, _)| *name != ctx.profile);
+    taken.extend(others.filter_map(|(_, file)| Some(file.ok()?.cluster.network.subnet)));
     Ok(taken)
 }
 

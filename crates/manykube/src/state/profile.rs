@@ -49,8 +49,10 @@ pub fn save(home: &Home, cluster: &Cluster, previous: Option<&Map<String, Value>
     match std::fs::read_to_string(&path) {
         // A save that changes nothing keeps the older backup, which may differ.
         Ok(old) if old == text => return Ok(()),
-        Ok(old) if config_file::parse(&old).is_ok() => {
-            atomic::write(&path.with_extension("json.bak"), old.as_bytes(), 0o600).map_err(failed)?;
+        Ok(old) if let Ok(file) = config_file::parse(&old) => {
+            // What minikube wrote is kept for good, so that one can go back.
+            let kept = if file.migrated.is_some() { "json.minikube" } else { "json.bak" };
+            atomic::write(&path.with_extension(kept), old.as_bytes(), 0o600).map_err(failed)?;
         }
         _ => {}
     }

@@ -7,6 +7,7 @@ pub mod desired;
 pub mod file;
 mod kept;
 mod messages;
+mod migrate;
 mod values;
 pub mod versions;
 mod vip;
@@ -120,7 +121,11 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
     if names::is_reserved_profile(&ctx.profile) {
         return Err(super::profile::reserved(&ctx.profile).into());
     }
-    let old = profile::load(&ctx.home, &ctx.profile)?;
+    let mut old = profile::load(&ctx.home, &ctx.profile)?;
+    let moved = match &mut old {
+        Some(file) => migrate::settle(ctx, args, file).await?,
+        None => Vec::new(),
+    };
     let before = old.as_ref().map(|f| &f.cluster);
     let driver = checks::driver(ctx, args, before)?;
     let version = version(args, before)?;
@@ -167,7 +172,7 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
     if old.is_none() || !changes.lines.is_empty() {
         core::images_can(ctx, &cluster)?;
     }
-    let mut warnings = warnings;
+    let mut warnings: Vec<String> = moved.into_iter().chain(warnings).collect();
     // An exported file says the default, too.
     if args.disk_size.is_some() && cluster.disk_mib != model::resources::DEFAULT_DISK_MIB {
         warnings.push("The native driver does not limit disks: all nodes share the host's".to_owned());
