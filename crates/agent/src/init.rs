@@ -15,7 +15,8 @@ use crate::service::{self, Service};
 use crate::state::Node;
 use crate::vip::{self, Place};
 use crate::{
-    boot_id, capacity, cni, files, log, network, peers, poweroff, prepare, resize, routes, socket, sysctl,
+    boot_id, capacity, cni, files, hold, log, network, peers, poweroff, prepare, resize, routes, socket,
+    sysctl,
 };
 
 pub fn run() -> ExitCode {
@@ -44,6 +45,7 @@ async fn live() -> Result<()> {
     let node = Rc::new(Node::new(spec));
     socket::serve(node.clone())?;
     spawn_local(log::rotate());
+    spawn_local(hold::follow(node.clone()));
 
     // From here on a failure is told, not fatal: a node that explains itself beats a dead one.
     let booting = spawn_local(boot(node.clone(), reaper.clone()));

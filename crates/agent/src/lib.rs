@@ -12,6 +12,7 @@ mod commands;
 pub mod component;
 mod document;
 mod files;
+mod hold;
 mod init;
 mod log;
 mod network;

@@ -65,7 +65,14 @@ impl Service {
 async fn supervise(node: Rc<Node>, reaper: Reaper, recipe: Recipe) {
     let mut pause = FIRST_PAUSE;
     let mut restarts = 0;
+    let mut hold = node.hold.subscribe();
     while !node.stopping.get() {
+        let held = hold.borrow_and_update().holds(recipe.name);
+        if held {
+            let _ = hold.wait_for(|h| !h.holds(recipe.name)).await;
+            pause = FIRST_PAUSE;
+            continue;
+        }
         let began = Instant::now();
         let ended = match spawn(&reaper, &recipe) {
             Ok(mut child) => {
@@ -80,6 +87,9 @@ async fn supervise(node: Rc<Node>, reaper: Reaper, recipe: Recipe) {
         note(&node, &recipe, None, restarts, Some(ended.clone()));
         if node.stopping.get() {
             return;
+        }
+        if hold.borrow().holds(recipe.name) {
+            continue;
         }
         tracing::warn!("{} ended ({ended}), again in {pause:?}", recipe.name);
         if pause == LONGEST_PAUSE {

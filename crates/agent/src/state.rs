@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
-use model::node_spec::{NodeSpec, NodeState, PodRoute, PrepareState, STATIC_POD_DIR, ServiceState, VipState};
+use model::node_spec::{
+    Hold, NodeSpec, NodeState, PodRoute, PrepareState, STATIC_POD_DIR, ServiceState, VipState,
+};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -17,6 +20,7 @@ pub struct Node {
     /// Tells parts that have something to hand over before the node goes down, and who they are.
     pub stop: CancellationToken,
     pub parts: TaskTracker,
+    pub hold: watch::Sender<Hold>,
     since: Instant,
 }
 
@@ -47,6 +51,7 @@ impl Node {
             stopping: Cell::new(false),
             stop: CancellationToken::new(),
             parts: TaskTracker::new(),
+            hold: watch::Sender::default(),
             since: Instant::now(),
         }
     }
@@ -64,6 +69,7 @@ impl Node {
             services: known.services.values().cloned().collect(),
             static_pods: static_pods(),
             var_used_percent: var_used_percent(),
+            hold: self.hold.borrow().clone(),
             has_vip: self.spec.network.api.is_some_and(|api| is_local(*api.ip())),
             vip: known.vip.clone(),
             routes: known.routes.clone(),

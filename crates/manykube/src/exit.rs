@@ -25,7 +25,10 @@ pub fn report(ctx: &Ctx, fault: Fault) -> u8 {
         }
         Reason::HostNotRunning | Reason::ApiserverNotRunning => {
             ctx.emit(Event::info(Style::Notice, fault.message));
-            start_hint(ctx);
+            match fault.advice {
+                Some(advice) => ctx.emit(Event::info(Style::Indent, advice)),
+                None => start_hint(ctx),
+            }
         }
         reason => ctx.emit(Event::Fatal {
             id: reason.id().to_owned(),

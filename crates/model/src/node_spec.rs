@@ -16,6 +16,8 @@ pub const AGENT_PATH: &str = "/usr/local/bin/manykube";
 /// A directory shared with the host: the agent's socket and the logs live here.
 pub const SHARED_DIR: &str = "/run/manykube";
 pub const SOCKET_NAME: &str = "agent.sock";
+/// Also there, so that it is gone with the boot: what the host wants to stand still ([`Hold`]).
+pub const HOLD_NAME: &str = "hold.json";
 /// Manifests that the kubelet runs by itself.
 pub const STATIC_POD_DIR: &str = "/etc/kubernetes/manifests";
 /// The table of rules that leads a kubelet elsewhere while its own API server is not there.
@@ -101,6 +103,25 @@ impl Election {
     }
 }
 
+/// The document [`HOLD_NAME`]: written by `pause`, emptied by `unpause`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// Services that are ended, and not started again until they are let go.
+    pub services: Vec<String>,
+    /// Whose containers are frozen; `*` means all. The agent only passes it on.
+    pub namespaces: Vec<String>,
+}
+
+impl Hold {
+    pub fn holds(&self, service: &str) -> bool {
+        self.services.iter().any(|s| s == service)
+    }
+
+    pub fn freezes(&self, namespace: &str) -> bool {
+        self.namespaces.iter().any(|n| n == namespace || n == "*")
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostEntry {
     pub ip: Ipv4Addr,
@@ -158,6 +179,9 @@ pub struct NodeState {
     pub static_pods: Vec<String>,
     /// Per cent of /var in use.
     pub var_used_percent: u8,
+    /// What stands still by wish of the host.
+    #[serde(default)]
+    pub hold: Hold,
     /// The virtual address is on this node's link, whoever put it there.
     #[serde(default)]
     pub has_vip: bool,

@@ -53,6 +53,8 @@ reasons! {
     ApiserverNotRunning = "K8S_APISERVER_NOT_RUNNING", 103;
     GuestStart = "GUEST_START", 80;
     GuestProvision = "GUEST_PROVISION", 80;
+    GuestPause = "GUEST_PAUSE", 80;
+    GuestUnpause = "GUEST_UNPAUSE", 80;
     GuestStatus = "GUEST_STATUS", 80;
     GuestDeletion = "GUEST_DELETION", 80;
     NodeAdd = "GUEST_NODE_ADD", 80;

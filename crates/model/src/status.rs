@@ -79,6 +79,8 @@ pub struct NodeStatus {
     pub kubeconfig: String,
     #[serde(rename = "Worker")]
     pub worker: bool,
+    #[serde(flatten)]
+    pub session: Session,
     // minikube has none of the following: they come last.
     #[serde(rename = "IP")]
     pub ip: Ipv4Addr,
@@ -90,6 +92,17 @@ pub struct NodeStatus {
     /// The machine that has it; empty when none does.
     #[serde(rename = "VirtualIPHolder")]
     pub holder: String,
+}
+
+/// What is said of control planes only while it is so; `in-use`, or the time that is left.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Session {
+    #[serde(rename = "TimeToStop", skip_serializing_if = "String::is_empty")]
+    pub time_to_stop: String,
+    #[serde(rename = "DockerEnv", skip_serializing_if = "String::is_empty")]
+    pub docker_env: String,
+    #[serde(rename = "PodManEnv", skip_serializing_if = "String::is_empty")]
+    pub podman_env: String,
 }
 
 /// All nodes of a cluster; `seen` in the order of `Cluster::nodes`.
@@ -117,6 +130,7 @@ impl NodeStatus {
             apiserver: word(seen.host.as_str()),
             kubeconfig: word(seen.host.as_str()),
             worker: !node.control_plane,
+            session: Session::default(),
             ip: node.ip,
             primary: cluster.primary().is_some_and(|p| p.name == node.name),
             vip: cluster.vip(),
@@ -156,6 +170,14 @@ impl NodeStatus {
             format!("{}\ntype: {kind}\nhost: {}\nkubelet: {}\n", self.name, self.host, self.kubelet);
         if !self.worker {
             text += &format!("apiserver: {}\nkubeconfig: {}\n", self.apiserver, self.kubeconfig);
+            let Session { time_to_stop, docker_env, podman_env } = &self.session;
+            for (name, value) in
+                [("timeToStop", time_to_stop), ("docker-env", docker_env), ("podman-env", podman_env)]
+            {
+                if !value.is_empty() {
+                    text += &format!("{name}: {value}\n");
+                }
+            }
         }
         text += &format!("ip: {}\n", self.ip);
         if self.primary {
@@ -180,7 +202,9 @@ impl NodeStatus {
             "Primary" => self.primary.to_string(),
             "VirtualIP" => self.vip.to_string(),
             "VirtualIPHolder" => self.holder.clone(),
-            "TimeToStop" | "DockerEnv" | "PodManEnv" => String::new(),
+            "TimeToStop" => self.session.time_to_stop.clone(),
+            "DockerEnv" => self.session.docker_env.clone(),
+            "PodManEnv" => self.session.podman_env.clone(),
             _ => return None,
         })
     }
@@ -397,6 +421,9 @@ pub fn cluster_json(
         doc.insert("StepDetail".into(), word.step_detail.clone().into());
     }
     doc.insert("BinaryVersion".into(), version.into());
+    if let Some(left) = primary(nodes).map(|n| &n.session.time_to_stop).filter(|t| !t.is_empty()) {
+        doc.insert("TimeToStop".into(), left.clone().into());
+    }
     let kubeconfig = primary(nodes).map_or("", |n| n.kubeconfig.as_str());
     doc.insert("Components".into(), json!({ "kubeconfig": part("kubeconfig", kubeconfig) }));
     let list = nodes.iter().map(|n| {

@@ -102,6 +102,7 @@ impl Driver for Native {
         if let Some(identity) = paths.running()
             && let Some(init) = Handle::open(&identity)?
         {
+            Cgroup::of(machine, paths.dir())?.thaw();
             if !grace.is_zero() {
                 init.signal(Signal::TERM)?;
             }

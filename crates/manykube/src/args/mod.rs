@@ -36,6 +36,11 @@ pub enum Commands {
     Stop(commands::stop::Args),
     /// Delete a cluster and all that belongs to it
     Delete(commands::delete::Args),
+    /// Freeze Kubernetes; what runs in other namespaces goes on
+    Pause(commands::pause::Args),
+    /// Let a paused cluster go on
+    #[command(visible_alias = "resume")]
+    Unpause(commands::pause::Args),
     /// Show the state of a cluster
     Status(commands::status::Args),
     /// Show or change the active profile
@@ -73,6 +78,8 @@ impl Commands {
             Commands::Start(_) => "start",
             Commands::Stop(_) => "stop",
             Commands::Delete(_) => "delete",
+            Commands::Pause(_) => "pause",
+            Commands::Unpause(_) => "unpause",
             Commands::Status(_) => "status",
             Commands::Profile(_) => "profile",
             Commands::Node(_) => "node",
@@ -96,6 +103,7 @@ impl Commands {
             Commands::Start(a) => a.output,
             Commands::Stop(a) => a.output,
             Commands::Delete(a) => a.output,
+            Commands::Pause(a) | Commands::Unpause(a) => a.output,
             _ => Output::Text,
         }
     }

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use model::status::{self, Apiserver, Host, NodeStatus, NodeStatusInput};
+use model::status::{self, Apiserver, Host, NodeStatus, NodeStatusInput, Session};
 use model::{Cluster, Fault, Node, Reason};
 
 use crate::ctx::Ctx;
 use crate::kubeconfig::{self, Credentials, Entry, document};
-use crate::state::profile;
+use crate::state::{profile, scheduled};
 use crate::version::VERSION;
 use crate::{core, host};
 
@@ -76,10 +76,14 @@ pub async fn require_healthy(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
     if seen.iter().any(|s| s.apiserver == Apiserver::Running) {
         return Ok(());
     }
+    if seen.iter().any(|s| s.apiserver == Apiserver::Paused) {
+        let message = format!("The cluster \"{}\" is paused", cluster.name);
+        return Err(Fault::new(Reason::ApiserverNotRunning, message)
+            .advice(format!("Run '{}' first", ctx.hint("unpause")))
+            .into());
+    }
     let message = format!("The API server of the cluster \"{}\" does not answer", cluster.name);
-    Err(Fault::new(Reason::ApiserverNotRunning, message)
-        .advice(format!("Run '{}' first", ctx.hint("start")))
-        .into())
+    Err(Fault::new(Reason::ApiserverNotRunning, message).into())
 }
 
 pub async fn statuses(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatus>> {
@@ -87,7 +91,24 @@ pub async fn statuses(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatus>> {
     // A kubeconfig that cannot be read does not point to us.
     let doc = kubeconfig::read(&kubeconfig_path()).unwrap_or_default();
     let state = document::state(&doc, &cluster.name, &core::server(cluster));
-    Ok(status::of_cluster(cluster, &seen, state))
+    let mut nodes = status::of_cluster(cluster, &seen, state);
+    let session = session(ctx, &cluster.name);
+    nodes.iter_mut().filter(|n| !n.worker && n.host == "Running").for_each(|n| n.session = session.clone());
+    Ok(nodes)
+}
+
+/// What this shell and a scheduled stop say about a profile.
+fn session(ctx: &Ctx, name: &str) -> Session {
+    let config = profile::load(&ctx.home, name).ok().flatten().map(|f| f.raw).unwrap_or_default();
+    let in_use = |variable: &str| {
+        let active = host::env(variable).is_some_and(|profile| profile == name);
+        if active { "in-use".to_owned() } else { String::new() }
+    };
+    Session {
+        time_to_stop: scheduled::time_to_stop(&config).unwrap_or_default(),
+        docker_env: in_use("MINIKUBE_ACTIVE_DOCKERD"),
+        podman_env: in_use("MINIKUBE_ACTIVE_PODMAN"),
+    }
 }
 
 pub fn kubeconfig_path() -> PathBuf {

@@ -54,6 +54,8 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
 
 async fn delete(ctx: &Ctx, name: &str) -> Result<()> {
     let lock = ProfileLock::acquire(ctx, name).await?;
+    // A profile that cannot be read has no schedule that could be.
+    let _ = super::schedule::cancel(ctx, name);
     let cluster = match profile::load(&ctx.home, name) {
         Ok(Some(file)) => {
             if let Some(migrated) = &file.migrated {

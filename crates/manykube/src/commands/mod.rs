@@ -10,8 +10,10 @@ pub mod logs;
 pub mod node;
 pub mod node_image;
 mod options;
+pub mod pause;
 pub mod profile;
 mod profile_list;
+mod schedule;
 pub mod ssh;
 pub mod start;
 pub mod status;
@@ -33,6 +35,8 @@ pub fn run(ctx: &Ctx, command: &Commands) -> Result<u8> {
         Commands::Start(args) => start::run(ctx, args),
         Commands::Stop(args) => stop::run(ctx, args),
         Commands::Delete(args) => delete::run(ctx, args),
+        Commands::Pause(args) => pause::pause(ctx, args),
+        Commands::Unpause(args) => pause::unpause(ctx, args),
         Commands::Status(args) => status::run(ctx, args),
         Commands::Profile(args) => profile::run(ctx, args),
         Commands::Node(args) => node::run(ctx, args),
@@ -56,6 +60,8 @@ pub fn default_reason(command: &Commands) -> Reason {
         Commands::Start(_) => Reason::GuestStart,
         Commands::Stop(_) => Reason::StopTimeout,
         Commands::Delete(_) => Reason::GuestDeletion,
+        Commands::Pause(_) => Reason::GuestPause,
+        Commands::Unpause(_) => Reason::GuestUnpause,
         Commands::Status(_) => Reason::GuestStatus,
         Commands::Node(args) => node::default_reason(&args.command),
         Commands::Worker(args) => worker::default_reason(&args.command),

@@ -1,14 +1,17 @@
 //! `stop`: all machines off, all state kept.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use model::{Fault, Reason};
 
-use super::cluster as common;
+use super::{cluster as common, schedule};
+use crate::args::values::go_duration;
 use crate::core;
 use crate::ctx::Ctx;
 use crate::report::{Event, Output, Style, steps};
 use crate::state::lock::ProfileLock;
-use crate::state::profile;
+use crate::state::{profile, scheduled};
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
@@ -18,20 +21,24 @@ pub struct Args {
     /// Leave the kubeconfig as it is
     #[arg(long)]
     pub keep_context_active: bool,
-    /// Stop later
-    #[arg(long, value_name = "DURATION")]
-    pub schedule: Option<String>,
+    /// Stop after this time, and return at once
+    #[arg(long, value_name = "DURATION", value_parser = go_duration)]
+    pub schedule: Option<Duration>,
     /// Do not stop later after all
     #[arg(long)]
     pub cancel_scheduled: bool,
     /// text, or json: one event per line
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Output,
+    /// This is the process that waits (seconds since 1970)
+    #[arg(long, hide = true, value_name = "SECONDS")]
+    pub scheduled_at: Option<i64>,
 }
 
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
-    if args.schedule.as_deref().is_some_and(|s| !s.is_empty() && s != "0s") || args.cancel_scheduled {
-        return Err(Fault::new(Reason::Unimplemented, "Scheduled stops are not supported yet").into());
+    if args.schedule.is_some_and(|d| !d.is_zero()) && args.cancel_scheduled {
+        let message = "Cannot use both --schedule and --cancel-scheduled";
+        return Err(Fault::new(Reason::Usage, message).into());
     }
     let profiles: Vec<String> = if args.all {
         profile::list(&ctx.home)?.into_iter().filter(|(_, f)| f.is_ok()).map(|(name, _)| name).collect()
@@ -40,9 +47,28 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
         profile::require(&ctx.home, &ctx.profile)?;
         vec![ctx.profile.clone()]
     };
+    if args.cancel_scheduled {
+        profiles.iter().try_for_each(|name| schedule::cancel(ctx, name))?;
+        ctx.emit(Event::info(Style::Stopped, "All existing scheduled stops cancelled"));
+        return Ok(0);
+    }
+    if let Some(after) = args.schedule.filter(|d| !d.is_zero()) {
+        for name in &profiles {
+            schedule::stop_later(ctx, name, after)?;
+            let left = scheduled::go_seconds(i64::try_from(after.as_secs()).unwrap_or(i64::MAX));
+            ctx.emit(Event::info(Style::Waiting, format!("\"{name}\" will be stopped in {left}")));
+        }
+        return Ok(0);
+    }
     ctx.run(async {
         let mut stopped = 0;
         for name in &profiles {
+            match args.scheduled_at {
+                Some(at) if !schedule::wait(ctx, name, at).await => return Ok(0),
+                // Its own process: there is nobody to end.
+                Some(_) => profile::set_scheduled_stop(&ctx.home, name, None)?,
+                None => schedule::cancel(ctx, name)?,
+            }
             stopped += stop(ctx, name, args.keep_context_active).await?;
         }
         let plural = if stopped == 1 { "" } else { "s" };
@@ -64,5 +90,7 @@ async fn stop(ctx: &Ctx, name: &str, keep_context: bool) -> Result<usize> {
     if !keep_context {
         common::remove_from_kubeconfig(name)?;
     }
+    // What waited for this is us, if anybody.
+    let _ = std::fs::remove_file(scheduled::pid_file(&ctx.home, name));
     Ok(stopped)
 }

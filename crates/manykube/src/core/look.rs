@@ -206,6 +206,8 @@ pub async fn status(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Resu
             }
             let agent = agent(home, &machine).await;
             let apiserver = match identity {
+                // What stands still does not answer: asking would only cost time.
+                _ if agent.as_ref().is_some_and(|a| a.hold.freezes("kube-system")) => Apiserver::Paused,
                 Some(identity) if node.control_plane => apiserver(identity, cluster, node).await,
                 _ => Apiserver::Stopped,
             };

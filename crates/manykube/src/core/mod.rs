@@ -6,6 +6,7 @@ mod images;
 mod look;
 mod machines;
 mod manifests;
+pub mod pause;
 mod room;
 mod setup;
 mod shared;

@@ -46,6 +46,16 @@ steps! { stop, 2:
     DONE = 2 "Done",
 }
 
+steps! { pause, 1:
+    PAUSING = 0 "Pausing",
+    DONE = 1 "Done",
+}
+
+steps! { unpause, 1:
+    UNPAUSING = 0 "Unpausing",
+    DONE = 1 "Done",
+}
+
 steps! { delete, 3:
     DELETING = 0 "Deleting",
     STOPPING = 1 "Stopping",

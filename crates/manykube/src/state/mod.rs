@@ -7,4 +7,5 @@ pub mod home;
 pub mod lock;
 pub mod log;
 pub mod profile;
+pub mod scheduled;
 pub mod settings;

@@ -14,6 +14,7 @@
 //! ```
 
 mod cpuset;
+mod freezer;
 mod limits;
 mod mountinfo;
 mod removal;
@@ -160,6 +161,11 @@ impl Cgroup {
     /// perhaps elsewhere.
     pub fn doors(&self) -> Result<Vec<File>> {
         self.groups().map(|group| door(self.home(group))).collect()
+    }
+
+    /// Lets go on whatever was frozen below the group: what is frozen neither ends nor can be killed.
+    pub fn thaw(&self) {
+        self.groups().for_each(|group| freezer::thaw(&group));
     }
 
     /// Removes the group and everything below it. The machine must have ended.

@@ -25,6 +25,7 @@ pub fn run(ctx: &Ctx, args: &AllArgs, among: Among) -> Result<u8> {
                 keep_context_active: true,
                 schedule: None,
                 cancel_scheduled,
+                scheduled_at: None,
                 output: Output::Text,
             };
             super::super::stop::run(ctx, &args)

@@ -213,6 +213,10 @@ fn opts(args: &Args) -> StartOpts {
 async fn make(ctx: &Ctx, args: &Args, wanted: &Wanted, cluster: &Cluster) -> Result<()> {
     ctx.recorder.open(&ctx.home.profile_events(&cluster.name))?;
     messages::starting(ctx, cluster);
+    if core::pause::is_paused(ctx, cluster).await? {
+        let count = core::pause::unpause(ctx, cluster, &[core::pause::ALL.to_owned()]).await?;
+        ctx.emit(Event::info(Style::Unpausing, format!("Unpaused {count} containers")));
+    }
     if core::start(ctx, cluster, opts(args)).await? == Started::AlreadyRunning {
         tracing::info!("The running cluster does not require reconfiguration");
         messages::already_running(ctx, cluster);
