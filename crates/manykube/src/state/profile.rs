@@ -65,7 +65,7 @@ pub fn set_scheduled_stop(
     profile: &str,
     stop: Option<(i64, std::time::Duration)>,
 ) -> Result<(), Fault> {
-    let ConfigFile { cluster, mut raw } = require(home, profile)?;
+    let ConfigFile { cluster, mut raw, .. } = require(home, profile)?;
     let stop = scheduled::record(stop);
     if raw.get("ScheduledStop").unwrap_or(&Value::Null) == &stop {
         return Ok(());
