@@ -15,8 +15,8 @@ use crate::service::{self, Service};
 use crate::state::Node;
 use crate::vip::{self, Place};
 use crate::{
-    boot_id, capacity, cni, files, hold, log, network, peers, poweroff, prepare, resize, routes, socket,
-    sysctl,
+    boot_id, capacity, cni, files, hold, load_balancer, log, network, peers, poweroff, prepare, resize,
+    routes, socket, sysctl,
 };
 
 pub fn run() -> ExitCode {
@@ -98,6 +98,7 @@ async fn connect(node: &Rc<Node>, reaper: &Reaper, early: Option<SocketAddrV4>) 
     network::up(node, reaper, elected, early).await?;
     let place = Place { node: node.clone(), reaper: reaper.clone(), link: network::LINK.to_owned() };
     node.parts.spawn_local(vip::run(place, peers.clone(), elected));
+    node.parts.spawn_local(load_balancer::run(node.clone(), network::LINK.to_owned(), peers.clone()));
     spawn_local(routes::keep(node.clone(), network::LINK.to_owned(), peers));
     Ok(())
 }

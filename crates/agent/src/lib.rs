@@ -14,6 +14,7 @@ mod document;
 mod files;
 mod hold;
 mod init;
+mod load_balancer;
 mod log;
 mod network;
 mod peers;

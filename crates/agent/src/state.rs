@@ -85,7 +85,7 @@ fn var_used_percent() -> u8 {
 }
 
 /// Asked of the kernel: kube-vip may have put the address there, or a boot without election.
-fn is_local(address: Ipv4Addr) -> bool {
+pub fn is_local(address: Ipv4Addr) -> bool {
     let Ok(addresses) = nix::ifaddrs::getifaddrs() else { return false };
     addresses.filter_map(|a| a.address).any(|a| a.as_sockaddr_in().is_some_and(|a| a.ip() == address))
 }

@@ -116,7 +116,7 @@ fn prepare(
     command: &Commands,
     settings: Result<(), Fault>,
 ) -> Result<(), Fault> {
-    if matches!(command, Commands::Version(_) | Commands::Completion(_) | Commands::Options) {
+    if command.only_prints() {
         return Ok(());
     }
     settings?;
@@ -130,7 +130,7 @@ fn prepare(
 fn audit_entry(ctx: &Ctx, globals: &Globals, command: &Commands, words: &[String]) -> Option<audit::Entry> {
     let silent = match command {
         Commands::Status(_) | Commands::Version(_) | Commands::Logs(_) | Commands::Profile(_) => true,
-        Commands::Completion(_) | Commands::Options => true,
+        _ if command.only_prints() => true,
         Commands::Delete(args) => args.purge,
         _ => globals.skip_audit,
     };

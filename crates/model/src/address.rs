@@ -27,6 +27,12 @@ pub fn node_ip(subnet: Ipv4Net, number: u32) -> Option<Ipv4Addr> {
     (number >= 1 && subnet.contains(&ip) && ip < virtual_ip(subnet)).then_some(ip)
 }
 
+/// What services of type LoadBalancer may have: far from where nodes begin. A cluster of so many nodes
+/// that they reach this far has fewer of them.
+pub fn load_balancer_pool(subnet: Ipv4Net) -> impl Iterator<Item = Ipv4Addr> {
+    (200..254).map(move |host| at(subnet, host)).filter(move |ip| *ip < virtual_ip(subnet))
+}
+
 /// Every node owns the /24 of the pod range that its own address picks, so that no two commands
 /// have to agree about it and a node keeps its range across restarts.
 pub fn pod_cidr(subnet: Ipv4Net, pods: Ipv4Net, ip: Ipv4Addr) -> Ipv4Net {

@@ -26,6 +26,12 @@ reasons! {
     Interrupted = "MK_INTERRUPTED", 130;
     ReservedProfile = "MK_RESERVED_PROFILE", 11;
     Unimplemented = "MK_UNIMPLEMENTED", 16;
+    AddonEnable = "MK_ADDON_ENABLE", 10;
+    AddonDisable = "MK_ADDON_DISABLE", 10;
+    AddonEnablePaused = "MK_ADDON_ENABLE_PAUSED", 11;
+    AddonDisablePaused = "MK_ADDON_DISABLE_PAUSED", 11;
+    AddonUnsupported = "SVC_ADDON_UNSUPPORTED", 116;
+    AddonNotEnabled = "SVC_ADDON_NOT_ENABLED", 11;
     Internal = "MK_INTERNAL", 10;
     K8sClient = "MK_K8S_CLIENT", 109;
     InsufficientCores = "RSRC_INSUFFICIENT_CORES", 29;
@@ -66,6 +72,11 @@ reasons! {
     InetRepo = "INET_REPO", 40;
     VersionUnavailable = "INET_VERSION_UNAVAILABLE", 49;
     InstallFailed = "K8S_INSTALL_FAILED", 100;
+    ServiceNotFound = "SVC_NOT_FOUND", 115;
+    ServiceUnreachable = "SVC_UNREACHABLE", 115;
+    ServiceList = "SVC_LIST", 119;
+    TunnelStart = "SVC_TUNNEL_START", 110;
+    TunnelAlreadyRunning = "TUNNEL_ALREADY_RUNNING", 111;
     OldUnsupported = "K8S_OLD_UNSUPPORTED", 106;
     NewUnsupported = "K8S_NEW_UNSUPPORTED", 106;
     DowngradeUnsupported = "K8S_DOWNGRADE_UNSUPPORTED", 106;

@@ -24,6 +24,7 @@ mod member;
 pub mod probe;
 mod socket;
 
+pub use arp::Arp;
 pub use probe::OWN_API_MARK;
 
 use std::net::Ipv4Addr;

@@ -9,6 +9,7 @@ mod cgroup;
 mod console;
 mod driver;
 mod enter;
+pub mod files;
 mod guard;
 mod host;
 mod launch;

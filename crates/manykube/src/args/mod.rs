@@ -53,8 +53,18 @@ pub enum Commands {
     Ip(commands::ip::Args),
     /// Open a shell in a node, or run a command there
     Ssh(commands::ssh::Args),
+    /// Print the path of the private key that a node lets in
+    SshKey(commands::ssh_key::Args),
+    /// Copy a file to, from or between nodes
+    Cp(commands::cp::Args),
     /// Run the kubectl that fits the cluster
     Kubectl(commands::kubectl::Args),
+    /// Show where the host reaches services
+    Service(commands::service::Args),
+    /// Report the addresses of services of type LoadBalancer
+    Tunnel(commands::tunnel::Args),
+    /// Print how a podman client reaches the cluster
+    PodmanEnv(commands::podman_env::Args),
     /// Show the logs of a cluster
     Logs(commands::logs::Args),
     /// Make kubectl point to the cluster
@@ -69,6 +79,10 @@ pub enum Commands {
     Completion(commands::completion::Args),
     /// List the flags that every command takes
     Options,
+    /// Print this version and the newest one
+    UpdateCheck,
+    /// Print the licence
+    License(commands::license::Args),
 }
 
 impl Commands {
@@ -86,7 +100,12 @@ impl Commands {
             Commands::Worker(_) => "worker",
             Commands::Ip(_) => "ip",
             Commands::Ssh(_) => "ssh",
+            Commands::SshKey(_) => "ssh-key",
+            Commands::Cp(_) => "cp",
             Commands::Kubectl(_) => "kubectl",
+            Commands::Service(_) => "service",
+            Commands::Tunnel(_) => "tunnel",
+            Commands::PodmanEnv(_) => "podman-env",
             Commands::Logs(_) => "logs",
             Commands::UpdateContext(_) => "update-context",
             Commands::NodeImage(_) => "node-image",
@@ -94,6 +113,19 @@ impl Commands {
             Commands::Version(_) => "version",
             Commands::Completion(_) => "completion",
             Commands::Options => "options",
+            Commands::UpdateCheck => "update-check",
+            Commands::License(_) => "license",
+        }
+    }
+
+    /// Needs no home, no profile and no record.
+    pub fn only_prints(&self) -> bool {
+        match self {
+            Commands::Version(args) => !args.components,
+            Commands::Completion(_) | Commands::Options | Commands::UpdateCheck | Commands::License(_) => {
+                true
+            }
+            _ => false,
         }
     }
 

@@ -70,6 +70,22 @@ pub fn node_not_running(cluster: &Cluster, node: &Node, state: Host) -> Fault {
     Fault::new(Reason::HostNotRunning, message)
 }
 
+/// Refuses when this node's machine does not run; `seen` is in the order of the cluster's nodes.
+pub fn require_node(cluster: &Cluster, node: &Node, seen: &[NodeStatusInput]) -> Result<(), Fault> {
+    let index = cluster.nodes.iter().position(|n| n == node);
+    match index.and_then(|i| seen.get(i)).filter(|s| s.host != Host::Running) {
+        Some(seen) => Err(node_not_running(cluster, node, seen.host)),
+        None => Ok(()),
+    }
+}
+
+/// Of a cluster whose API answers.
+pub async fn healthy_client(ctx: &Ctx, cluster: &Cluster) -> Result<kube::Client> {
+    require_healthy(ctx, cluster).await?;
+    let message = format!("There is no certificate for the cluster \"{}\"", cluster.name);
+    Ok(core::client(ctx, cluster).ok_or_else(|| Fault::new(Reason::K8sClient, message))?)
+}
+
 /// Nodes come and go in a cluster whose API answers.
 pub async fn require_healthy(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
     let seen = require_running(ctx, cluster).await?;

@@ -1,10 +1,11 @@
 //! `config`: settings that outlive a command.
 
 use anyhow::Result;
-use model::{Fault, Reason};
+use model::{DriverKind, Fault, Reason};
 use serde_json::Value;
 
 use super::print;
+use super::version::Format;
 use crate::ctx::Ctx;
 use crate::state::settings;
 use crate::template;
@@ -25,6 +26,15 @@ pub enum Command {
     Set { key: String, value: String },
     /// Forget a setting
     Unset { key: String },
+    /// Print the values that a setting can have
+    Defaults {
+        /// driver, container-runtime or kubernetes-version
+        #[arg(value_name = "PROPERTY")]
+        key: String,
+        /// json or yaml
+        #[arg(short, long, value_enum, value_name = "FORMAT")]
+        output: Option<super::version::Format>,
+    },
     /// Print all settings
     View {
         /// A Go template: {{.ConfigKey}} {{.ConfigValue}}
@@ -98,6 +108,7 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
             known(key)?;
             settings::set(&ctx.home, key, None)?;
         }
+        Command::Defaults { key, output } => print(&defaults(key, *output)?),
         Command::View { format } => {
             let format = format.as_deref().unwrap_or("- {{.ConfigKey}}: {{.ConfigValue}}\n");
             for (key, value) in settings::load(&ctx.home)? {
@@ -113,6 +124,23 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
         }
     }
     Ok(0)
+}
+
+fn defaults(key: &str, output: Option<Format>) -> Result<String, Fault> {
+    let values: Vec<String> = match key {
+        "driver" => vec![DriverKind::Native.to_string()],
+        "container-runtime" => vec!["containerd".to_owned()],
+        "kubernetes-version" => image::known_versions().into_iter().map(str::to_owned).collect(),
+        _ => {
+            return Err(Fault::new(Reason::Usage, format!("{key:?} has no list of values"))
+                .advice("Those that have one: driver, container-runtime, kubernetes-version"));
+        }
+    };
+    Ok(match output {
+        Some(Format::Json) => serde_json::json!(values).to_string(),
+        Some(Format::Yaml) => values.iter().map(|v| format!("- {v}\n")).collect(),
+        None => values.iter().map(|v| format!("* {v}\n")).collect(),
+    })
 }
 
 fn known(key: &str) -> Result<(Kind, bool), Fault> {

@@ -2,22 +2,30 @@
 
 mod cluster;
 pub mod completion;
+mod components;
 pub mod config;
+pub mod cp;
 pub mod delete;
 pub mod ip;
 pub mod kubectl;
+pub mod license;
 pub mod logs;
 pub mod node;
 pub mod node_image;
 mod options;
 pub mod pause;
+pub mod podman_env;
 pub mod profile;
 mod profile_list;
 mod schedule;
+pub mod service;
 pub mod ssh;
+pub mod ssh_key;
 pub mod start;
 pub mod status;
 pub mod stop;
+pub mod tunnel;
+mod update_check;
 pub mod update_context;
 pub mod version;
 pub mod worker;
@@ -43,7 +51,12 @@ pub fn run(ctx: &Ctx, command: &Commands) -> Result<u8> {
         Commands::Worker(args) => worker::run(ctx, args),
         Commands::Ip(args) => ip::run(ctx, args),
         Commands::Ssh(args) => ssh::run(ctx, args),
+        Commands::SshKey(args) => ssh_key::run(ctx, args),
+        Commands::Cp(args) => cp::run(ctx, args),
         Commands::Kubectl(args) => kubectl::run(ctx, args),
+        Commands::Service(args) => service::run(ctx, args),
+        Commands::Tunnel(args) => tunnel::run(ctx, args),
+        Commands::PodmanEnv(args) => podman_env::run(ctx, args),
         Commands::Logs(args) => logs::run(ctx, args),
         Commands::UpdateContext(args) => update_context::run(ctx, args),
         Commands::NodeImage(args) => node_image::run(ctx, args),
@@ -51,6 +64,8 @@ pub fn run(ctx: &Ctx, command: &Commands) -> Result<u8> {
         Commands::Version(args) => version::run(ctx, args),
         Commands::Completion(args) => completion::run(ctx, args),
         Commands::Options => options::run(ctx),
+        Commands::UpdateCheck => update_check::run(),
+        Commands::License(args) => license::run(ctx, args),
     }
 }
 
@@ -67,6 +82,8 @@ pub fn default_reason(command: &Commands) -> Reason {
         Commands::Worker(args) => worker::default_reason(&args.command),
         Commands::NodeImage(_) => Reason::ImageUnusable,
         Commands::UpdateContext(_) => Reason::KubeconfigUpdate,
+        Commands::Service(_) => Reason::ServiceList,
+        Commands::Tunnel(_) => Reason::TunnelStart,
         _ => Reason::Internal,
     }
 }

@@ -26,13 +26,9 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
 pub fn enter(ctx: &Ctx, node: Option<&str>, command: &[String]) -> Result<u8> {
     let cluster = common::load(ctx)?;
     let node = common::node(&cluster, node)?;
-    let index = cluster.nodes.iter().position(|n| n == node);
     let code = ctx.run(async {
         let seen = common::require_running(ctx, &cluster).await?;
-        if let Some(seen) = index.and_then(|i| seen.get(i)).filter(|s| s.host != model::status::Host::Running)
-        {
-            return Err(common::node_not_running(&cluster, node, seen.host).into());
-        }
+        common::require_node(&cluster, node, &seen)?;
         let tty = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         core::exec(ctx, &cluster, node, argv(command), tty).await
     })?;

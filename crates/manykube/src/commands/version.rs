@@ -1,8 +1,9 @@
 //! `version`.
 
 use anyhow::Result;
+use serde_json::{Map, Value};
 
-use super::print;
+use super::{components, print};
 use crate::ctx::Ctx;
 use crate::version::{COMMIT, VERSION};
 
@@ -20,25 +21,35 @@ pub struct Args {
     /// json or yaml
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     pub output: Option<Format>,
-    #[arg(long, hide = true)]
-    components: bool,
+    /// Also of the programs in the nodes of a cluster that runs
+    #[arg(long)]
+    pub components: bool,
 }
 
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
-    print(&text(ctx.tool, args.short, args.output));
+    let parts = if args.components { components::ask(ctx)? } else { Vec::new() };
+    print(&text(ctx.tool, args.short, args.output, &parts));
     Ok(0)
 }
 
-fn text(tool: &str, short: bool, output: Option<Format>) -> String {
-    match (output, short) {
-        (Some(Format::Json), true) => serde_json::json!({ "minikubeVersion": VERSION }).to_string(),
-        (Some(Format::Json), false) => {
-            serde_json::json!({ "commit": COMMIT, "minikubeVersion": VERSION }).to_string()
+fn text(tool: &str, short: bool, output: Option<Format>, parts: &[(String, String)]) -> String {
+    let mut all = Vec::new();
+    if !short {
+        all.push(("commit", COMMIT));
+    }
+    all.push(("minikubeVersion", VERSION));
+    all.extend(parts.iter().map(|(name, version)| (name.as_str(), version.as_str())));
+    match output {
+        Some(Format::Json) => {
+            let map: Map<String, Value> = all.into_iter().map(|(k, v)| (k.to_owned(), v.into())).collect();
+            Value::Object(map).to_string()
         }
-        (Some(Format::Yaml), true) => format!("minikubeVersion: {VERSION}\n"),
-        (Some(Format::Yaml), false) => format!("commit: {COMMIT}\nminikubeVersion: {VERSION}\n"),
-        (None, true) => format!("{VERSION}\n"),
-        (None, false) => format!("{tool} version: {VERSION}\ncommit: {COMMIT}\n"),
+        Some(Format::Yaml) => all.iter().map(|(key, value)| format!("{key}: {value}\n")).collect(),
+        None if short => format!("{VERSION}\n"),
+        None => {
+            let parts = parts.iter().map(|(name, version)| format!("\n{name}:\n{version}\n"));
+            format!("{tool} version: {VERSION}\ncommit: {COMMIT}\n") + &parts.collect::<String>()
+        }
     }
 }
 
@@ -48,10 +59,12 @@ mod tests {
 
     #[test]
     fn forms() {
-        assert_eq!(text("minikube", true, None), format!("{VERSION}\n"));
-        assert!(text("minikube", false, None).starts_with("minikube version: v"));
-        let json: serde_json::Value = serde_json::from_str(&text("x", false, Some(Format::Json))).unwrap();
-        assert_eq!(json["minikubeVersion"], VERSION);
-        assert!(text("x", false, Some(Format::Yaml)).contains("\nminikubeVersion: v"));
+        assert_eq!(text("minikube", true, None, &[]), format!("{VERSION}\n"));
+        assert!(text("minikube", false, None, &[]).starts_with("minikube version: v"));
+        let parts = [("runc".to_owned(), "1.4.0".to_owned())];
+        let json: serde_json::Value =
+            serde_json::from_str(&text("x", false, Some(Format::Json), &parts)).unwrap();
+        assert_eq!((&json["minikubeVersion"], &json["runc"]), (&VERSION.into(), &"1.4.0".into()));
+        assert!(text("x", false, Some(Format::Yaml), &[]).contains("\nminikubeVersion: v"));
     }
 }

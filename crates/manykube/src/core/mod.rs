@@ -266,6 +266,11 @@ pub async fn observe(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatusInput
     look::status(&ctx.home, cluster, &driver(ctx)).await
 }
 
+/// A client of the cluster's API; `None` while there is no certificate for one.
+pub fn client(ctx: &Ctx, cluster: &Cluster) -> Option<kube::Client> {
+    look::client(&ctx.home, cluster)
+}
+
 /// Runs a command in a node with our own standard streams; its exit code.
 pub async fn exec(ctx: &Ctx, cluster: &Cluster, node: &Node, argv: Vec<String>, tty: bool) -> Result<i32> {
     Ok(driver(ctx).run(&cluster.machine(node), &argv, Io::Inherit { tty }).await?.code)
