@@ -6,6 +6,7 @@ pub mod cluster;
 pub mod cni;
 pub mod config_file;
 pub mod home;
+pub mod injected;
 pub mod minikube;
 pub mod names;
 pub mod node_config;

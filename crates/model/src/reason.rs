@@ -67,6 +67,7 @@ reasons! {
     NodeDelete = "GUEST_NODE_DELETE", 80;
     NodeStart = "GUEST_NODE_START", 80;
     NodeStop = "HOST_NODE_STOP", 30;
+    NodeFault = "GUEST_NODE_FAULT", 80;
     StopTimeout = "GUEST_STOP_TIMEOUT", 82;
     ImageUnusable = "GUEST_NODE_IMAGE", 80;
     InetRepo = "INET_REPO", 40;

@@ -92,6 +92,20 @@ pub struct NodeStatus {
     /// The machine that has it; empty when none does.
     #[serde(rename = "VirtualIPHolder")]
     pub holder: String,
+    /// What is wrong with it on purpose.
+    #[serde(rename = "Faults", skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultShown>,
+}
+
+/// A fault that somebody put in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct FaultShown {
+    pub kind: String,
+    pub text: String,
+    pub since: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
 }
 
 /// What is said of control planes only while it is so; `in-use`, or the time that is left.
@@ -135,6 +149,7 @@ impl NodeStatus {
             primary: cluster.primary().is_some_and(|p| p.name == node.name),
             vip: cluster.vip(),
             holder: word(holder),
+            faults: Vec::new(),
         };
         // A host that does not run gives its word to all that would run on it.
         if seen.host != Host::Running {
@@ -185,6 +200,9 @@ impl NodeStatus {
         }
         if self.holder == self.name {
             text += &format!("virtual-ip: {}\n", self.vip);
+        }
+        for fault in &self.faults {
+            text += &format!("fault: {}\n", fault.text);
         }
         text + "\n"
     }
@@ -436,6 +454,9 @@ pub fn cluster_json(
         entry["Components"] = Value::Object(parts);
         entry["IP"] = n.ip.to_string().into();
         entry["Primary"] = n.primary.into();
+        if !n.faults.is_empty() {
+            entry["Faults"] = json!(n.faults);
+        }
         entry
     });
     doc.insert("Nodes".into(), list.collect());

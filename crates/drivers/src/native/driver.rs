@@ -16,7 +16,7 @@ use tokio::process::Command;
 use super::cgroup::{Cgroup, Limits};
 use super::machine::{DRIVER_NAME, Launch, Paths};
 use super::process::Handle;
-use super::{Native, guard, host, network, preflight};
+use super::{Native, faults, guard, host, network, preflight};
 use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
 
 /// Suffixes of directories that are not machines yet, or not any more.
@@ -53,7 +53,9 @@ impl Driver for Native {
         // What this home did not make is not its to take away.
         if network::is_recorded(&self.home, profile) {
             if forget {
-                guard::down(&self.home, profile, &self.any_image().unwrap_or_else(|_| "/".into()))?;
+                let image = self.any_image().unwrap_or_else(|_| "/".into());
+                guard::down(&self.home, profile, &image)?;
+                faults::forget(&self.home, profile, &image)?;
             }
             network::down(&self.home, profile, forget).await?;
         }
@@ -102,6 +104,7 @@ impl Driver for Native {
         if let Some(identity) = paths.running()
             && let Some(init) = Handle::open(&identity)?
         {
+            // Who is frozen hears no signal, with cgroup v1 not even that which kills.
             Cgroup::of(machine, paths.dir())?.thaw();
             if !grace.is_zero() {
                 init.signal(Signal::TERM)?;
@@ -193,7 +196,7 @@ impl Driver for Native {
 
 impl Native {
     /// The root of an image, to borrow programs from.
-    fn any_image(&self) -> Result<PathBuf> {
+    pub(super) fn any_image(&self) -> Result<PathBuf> {
         let images = image::Store::new(self.home.cache()).list()?;
         Ok(images.first().context("no node image is in the store")?.rootfs())
     }

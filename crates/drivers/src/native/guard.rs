@@ -55,7 +55,7 @@ pub fn down(home: &Home, profile: &str, image_rootfs: &Path) -> Result<()> {
 }
 
 /// Runs the image's nft in this network namespace.
-fn nft(image_rootfs: &Path, script: &str) -> Result<()> {
+pub fn nft(image_rootfs: &Path, script: &str) -> Result<()> {
     use std::os::unix::process::CommandExt;
     let root = std::ffi::CString::new(image_rootfs.as_os_str().as_encoded_bytes())?;
     let mut command = Command::new("/usr/sbin/nft");

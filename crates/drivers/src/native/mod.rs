@@ -9,6 +9,7 @@ mod cgroup;
 mod console;
 mod driver;
 mod enter;
+mod faults;
 pub mod files;
 mod guard;
 mod host;
@@ -28,6 +29,7 @@ use std::process::ExitCode;
 use model::Home;
 
 pub use network::MTU;
+pub use process::{Handle, Identity, boot_id, identify};
 
 /// Programs of ours that must start single-threaded, because namespaces belong to threads.
 pub const LAUNCH: &str = "native-launch";
@@ -72,6 +74,12 @@ pub fn machine_on_image(home: &Home, rootfs: &std::path::Path) -> Option<String>
 /// Directory shared with a machine: the agent's socket is in it.
 pub fn shared_dir(home: &Home, machine: &str) -> std::path::PathBuf {
     machine::Paths::new(home, machine).shared()
+}
+
+/// Does everything in the machine stand still? Nobody in it answers then.
+pub fn is_frozen(home: &Home, machine: &str) -> bool {
+    let cgroup = cgroup::Cgroup::of(machine, machine::Paths::new(home, machine).dir());
+    cgroup.is_ok_and(|c| c.is_frozen())
 }
 
 /// Where a machine's /var lies on the host.

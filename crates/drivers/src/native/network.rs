@@ -10,14 +10,14 @@ use model::{Cluster, Fault, Home, Reason, names};
 use netlink::{Netlink, Veth};
 
 pub const MTU: u32 = 1500;
-const NODE_LINK: &str = "eth0";
+pub const NODE_LINK: &str = "eth0";
 
 /// Interfaces are the host's, names are a home's: two homes may have clusters of the same name.
 pub fn bridge_name(home: &Home, profile: &str) -> String {
     names::tagged("mk-", &format!("{}:{profile}", home.root().display()))
 }
 
-fn cable_name(home: &Home, machine: &str) -> String {
+pub fn cable_name(home: &Home, machine: &str) -> String {
     names::tagged("mkv-", &format!("{}:{machine}", home.root().display()))
 }
 

@@ -69,6 +69,8 @@ pub enum Commands {
     Logs(commands::logs::Args),
     /// Make kubectl point to the cluster
     UpdateContext(commands::update_context::Args),
+    /// Break nodes on purpose, and mend them
+    Fault(commands::fault::Args),
     /// Images that nodes are made from
     NodeImage(commands::node_image::Args),
     /// Settings that outlive a command
@@ -108,6 +110,7 @@ impl Commands {
             Commands::PodmanEnv(_) => "podman-env",
             Commands::Logs(_) => "logs",
             Commands::UpdateContext(_) => "update-context",
+            Commands::Fault(_) => "fault",
             Commands::NodeImage(_) => "node-image",
             Commands::Config(_) => "config",
             Commands::Version(_) => "version",

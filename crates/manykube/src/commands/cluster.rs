@@ -110,6 +110,7 @@ pub async fn statuses(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatus>> {
     let mut nodes = status::of_cluster(cluster, &seen, state);
     let session = session(ctx, &cluster.name);
     nodes.iter_mut().filter(|n| !n.worker && n.host == "Running").for_each(|n| n.session = session.clone());
+    super::fault::add_to_status(ctx, &cluster.name, &mut nodes);
     Ok(nodes)
 }
 

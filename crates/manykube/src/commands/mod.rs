@@ -6,6 +6,7 @@ mod components;
 pub mod config;
 pub mod cp;
 pub mod delete;
+pub mod fault;
 pub mod ip;
 pub mod kubectl;
 pub mod license;
@@ -59,6 +60,7 @@ pub fn run(ctx: &Ctx, command: &Commands) -> Result<u8> {
         Commands::PodmanEnv(args) => podman_env::run(ctx, args),
         Commands::Logs(args) => logs::run(ctx, args),
         Commands::UpdateContext(args) => update_context::run(ctx, args),
+        Commands::Fault(args) => fault::run(ctx, args),
         Commands::NodeImage(args) => node_image::run(ctx, args),
         Commands::Config(args) => config::run(ctx, args),
         Commands::Version(args) => version::run(ctx, args),
@@ -80,6 +82,7 @@ pub fn default_reason(command: &Commands) -> Reason {
         Commands::Status(_) => Reason::GuestStatus,
         Commands::Node(args) => node::default_reason(&args.command),
         Commands::Worker(args) => worker::default_reason(&args.command),
+        Commands::Fault(_) => Reason::NodeFault,
         Commands::NodeImage(_) => Reason::ImageUnusable,
         Commands::UpdateContext(_) => Reason::KubeconfigUpdate,
         Commands::Service(_) => Reason::ServiceList,

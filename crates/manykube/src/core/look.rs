@@ -90,7 +90,8 @@ struct Place<'a> {
 
 async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&NodeSeen>) -> ObservedNode {
     let Place { home, cluster, machine, node, identity } = place;
-    let agent = if state == Some(Machine::Running) { agent(home, machine).await } else { None };
+    let answers = state == Some(Machine::Running) && !drivers::native::is_frozen(home, machine);
+    let agent = if answers { agent(home, machine).await } else { None };
     let control_plane = node.filter(|n| n.control_plane);
     // Each API server for itself: behind the virtual address there is always one that answers.
     let own_api = async {
@@ -202,6 +203,9 @@ pub async fn status(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Resu
             match machines.get(&machine) {
                 None => return NodeStatusInput::down(Host::Nonexistent),
                 Some(Machine::Stopped) => return NodeStatusInput::down(Host::Stopped),
+                Some(Machine::Running) if drivers::native::is_frozen(home, &machine) => {
+                    return NodeStatusInput::down(Host::Paused);
+                }
                 Some(Machine::Running) => {}
             }
             let agent = agent(home, &machine).await;

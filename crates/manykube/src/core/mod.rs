@@ -12,6 +12,7 @@ mod setup;
 mod shared;
 mod steps;
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Output};
@@ -51,7 +52,7 @@ pub enum Started {
     Changed,
 }
 
-fn driver(ctx: &Ctx) -> Native {
+pub fn driver(ctx: &Ctx) -> Native {
     Native::new(ctx.home.clone())
 }
 
@@ -259,6 +260,17 @@ fn numbered(phase: &str) -> Option<report::Step> {
         phase::VERIFY => step::VERIFYING_KUBERNETES,
         _ => return None,
     })
+}
+
+/// The machines of this home that run.
+pub async fn running(ctx: &Ctx) -> Result<BTreeSet<String>> {
+    let all = driver(ctx).list().await?.into_iter();
+    Ok(all.filter(|m| m.state == drivers::MachineState::Running).map(|m| m.name).collect())
+}
+
+/// The power comes back: a machine boots with what it has, and nothing is waited for.
+pub async fn power_on(ctx: &Ctx, cluster: &Cluster, node: &Node) -> Result<()> {
+    driver(ctx).boot(&machines::spec(&ctx.home, cluster, node, None)?).await
 }
 
 /// One answer per node, in the order of `cluster.nodes`.

@@ -16,6 +16,7 @@
 mod cpuset;
 mod freezer;
 mod limits;
+mod members;
 mod mountinfo;
 mod removal;
 mod running;

@@ -7,6 +7,7 @@ use super::args::StartArgs;
 use super::wanted::Request;
 use super::{Among, WAIT, add, change, common, load, remove, role, shown};
 use crate::args::node_flags::Edit;
+use crate::commands::fault;
 use crate::core::{self, Started};
 use crate::ctx::Ctx;
 use crate::host;
@@ -72,6 +73,9 @@ async fn start(
         profile::save(&ctx.home, &cluster, Some(&file.raw))?;
     }
     let machines: Vec<String> = nodes.iter().map(|n| cluster.machine(n)).collect();
+    for machine in &machines {
+        fault::lift(ctx, &cluster.name, Some(machine)).await?;
+    }
     match core::add(ctx, &cluster, &machines, WAIT).await {
         Ok(started) => {
             ctx.emit(Event::info(Style::Ready, done(&cluster, &nodes, started)));

@@ -6,6 +6,7 @@ use plan::Leave;
 
 use super::args::AllArgs;
 use super::{Among, common, shown};
+use crate::commands::fault;
 use crate::core;
 use crate::ctx::Ctx;
 use crate::report::{Event, Output, Style};
@@ -46,6 +47,7 @@ async fn stop(ctx: &Ctx, name: Option<&str>, among: Among) -> Result<()> {
     };
     for node in &nodes {
         ctx.emit(Event::info(Style::Stopping, format!("Stopping node \"{}\"  ...", cluster.machine(node))));
+        fault::lift(ctx, &cluster.name, Some(&cluster.machine(node))).await?;
         core::leave(ctx, &cluster, node, Leave::Stop, false).await?;
         let message = format!("Successfully stopped node {}", shown(&cluster, node));
         ctx.emit(Event::info(Style::Stopped, message));

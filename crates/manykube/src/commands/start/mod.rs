@@ -213,6 +213,7 @@ fn opts(args: &Args) -> StartOpts {
 async fn make(ctx: &Ctx, args: &Args, wanted: &Wanted, cluster: &Cluster) -> Result<()> {
     ctx.recorder.open(&ctx.home.profile_events(&cluster.name))?;
     messages::starting(ctx, cluster);
+    super::fault::lift(ctx, &cluster.name, None).await?;
     if core::pause::is_paused(ctx, cluster).await? {
         let count = core::pause::unpause(ctx, cluster, &[core::pause::ALL.to_owned()]).await?;
         ctx.emit(Event::info(Style::Unpausing, format!("Unpaused {count} containers")));

@@ -1,0 +1,173 @@
+//! `fault`: what it says is so, it ends when it should, and nothing is left of it.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use system_tests::{Footprint, Lab, Machine, eventually};
+
+const SOON: Duration = Duration::from_secs(60);
+/// Kubelets that listen on their nodes.
+const M02: &str = "192.168.49.3:10250";
+const M03: &str = "192.168.49.4:10250";
+
+#[test]
+fn faults_come_and_go() {
+    let lab = Lab::new();
+    let before = Footprint::take();
+    // A start that fails leaves as little as one that does not.
+    let wrong = ["start", "--extra-config=apiserver.no-such-flag=1", "--wait-timeout=8s"];
+    assert_ne!(lab.manykube(&wrong).code, 0);
+    lab.manykube(&["delete"]).ok();
+    before.assert_nothing_left();
+
+    lab.manykube(&["start", "--nodes=3"]).ok();
+    refusals(&lab);
+    frozen(&lab);
+    cut(&lab);
+    killed(&lab);
+    programs(&lab);
+    watcher_is_lost(&lab);
+
+    // All of them at once, and their watchers.
+    lab.manykube(&["fault", "kill", "m02", "--for=10m"]).ok();
+    lab.manykube(&["fault", "freeze", "m03", "--for=10m"]).ok();
+    lab.manykube(&["fault", "cut", "minikube", "--from=m03", "--for=10m"]).ok();
+    lab.manykube(&["fault", "slow", "minikube", "--loss=1", "--for=10m"]).ok();
+    lab.manykube(&["fault", "kill-process", "minikube", "etcd", "--for=10m"]).ok();
+    assert_eq!(list(&lab).len(), 5);
+    lab.manykube(&["delete"]).ok();
+    before.assert_nothing_left();
+}
+
+fn list(lab: &Lab) -> Vec<Value> {
+    lab.manykube(&["fault", "list", "-o", "json"]).ok().json().as_array().expect("a list").clone()
+}
+
+/// A kubelet's port takes connections from the host.
+fn answers(address: &str) -> bool {
+    TcpStream::connect_timeout(&address.parse().expect("an address"), Duration::from_millis(500)).is_ok()
+}
+
+/// One node's kubelet reaches another's.
+fn reaches(lab: &Lab, node: &str, address: &str) -> bool {
+    let (ip, port) = address.split_once(':').expect("an address and a port");
+    let line = format!("timeout 1 bash -c '</dev/tcp/{ip}/{port}'");
+    lab.manykube(&["ssh", "-n", node, "--", &line]).code == 0
+}
+
+fn status(lab: &Lab, node: &str) -> String {
+    lab.manykube(&["status", "-n", node]).stdout
+}
+
+#[track_caller]
+fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
+    eventually(what, SOON, || if is_so() { Ok(()) } else { Err("not yet".to_owned()) });
+}
+
+fn refusals(lab: &Lab) {
+    for (words, code, says) in [
+        (vec!["kill", "m09"], 85, "has no node"),
+        (vec!["cut", "m02", "--from=m02"], 14, "from itself"),
+        (vec!["freeze", "m02", "--for=0"], 14, "at least 1s"),
+        (vec!["slow", "m02"], 14, "--delay"),
+        (vec!["slow", "m02", "--loss=200"], 14, "not a percentage"),
+        (vec!["heal", "m02", "--all"], 14, "not both"),
+        (vec!["kill-process", "m02", "etcd"], 80, "kubelet"),
+        (vec!["fill-disk", "m02"], 16, "share the host's disk"),
+    ] {
+        let ran = lab.manykube(&[vec!["fault"], words].concat()).exit(code);
+        assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    }
+    assert!(list(lab).is_empty());
+}
+
+fn frozen(lab: &Lab) {
+    lab.manykube(&["fault", "freeze", "m02", "--for=3s"]).ok();
+    let text = status(lab, "m02");
+    assert!(text.contains("host: Paused") && text.contains("fault: frozen ("), "{text}");
+    let shown = lab.manykube(&["status", "-n", "m02", "-o", "json"]).json();
+    assert_eq!(shown["Faults"][0]["Kind"], "frozen");
+    // Its kernel takes connections, but nobody accepts them.
+    soon("it goes on by itself", || list(lab).is_empty() && !status(lab, "m02").contains("fault"));
+    soon("its agent answers", || status(lab, "m02").contains("kubelet: Running"));
+    lab.manykube(&["fault", "freeze", "m02"]).ok();
+    lab.manykube(&["fault", "thaw", "m02"]).ok();
+    assert!(list(lab).is_empty());
+}
+
+fn cut(lab: &Lab) {
+    assert!(answers(M02) && reaches(lab, "m03", M02));
+    lab.manykube(&["fault", "cut", "m02", "--from", "m03"]).ok();
+    assert!(answers(M02), "the host is none of the nodes it was cut from");
+    assert!(!reaches(lab, "m03", M02) && !reaches(lab, "m02", M03));
+    lab.manykube(&["fault", "cut", "m02", "--for", "2s"]).ok();
+    assert!(!answers(M02) && answers(M03));
+    soon("it is mended by itself", || answers(M02) && list(lab).is_empty());
+    lab.manykube(&["fault", "slow", "m02", "--loss", "100%"]).ok();
+    assert!(!answers(M02));
+    // The other end of a cut heals it, too.
+    lab.manykube(&["fault", "cut", "m03", "--from", "minikube"]).ok();
+    lab.manykube(&["fault", "heal", "minikube"]).ok();
+    assert_eq!(list(lab).len(), 1);
+    lab.manykube(&["fault", "heal"]).ok();
+    assert!(answers(M02) && list(lab).is_empty());
+    // Delays need netem, which not every kernel has.
+    let slow = lab.manykube(&["fault", "slow", "m02", "--delay=50ms", "--for=1s"]);
+    match slow.code {
+        0 => soon("it is over", || list(lab).is_empty()),
+        36 => assert!(slow.stderr.contains("netem") && list(lab).is_empty(), "{}", slow.stderr),
+        _ => drop(slow.ok()),
+    }
+}
+
+fn killed(lab: &Lab) {
+    lab.manykube(&["fault", "kill", "m02"]).ok();
+    assert!(Machine::find(lab, "minikube-m02").is_none());
+    let text = status(lab, "m02");
+    assert!(text.contains("host: Stopped") && text.contains("fault: killed"), "{text}");
+    lab.manykube(&["fault", "kill", "m02"]).exit(83);
+    lab.manykube(&["fault", "heal", "m02"]).ok();
+    assert!(Machine::find(lab, "minikube-m02").is_some());
+    lab.manykube(&["fault", "kill", "m03", "--for=1s"]).ok();
+    soon("its power comes back", || Machine::find(lab, "minikube-m03").is_some() && list(lab).is_empty());
+    lab.kubectl(&["wait", "--for=condition=Ready", "node", "--all", "--timeout=60s"]).ok();
+}
+
+/// What the node's agent says of its kubelet.
+fn kubelet(lab: &Lab, node: &str) -> Value {
+    let state = lab.manykube(&["ssh", "-n", node, "--", "/usr/local/bin/manykube agent state"]).ok().json();
+    let services = state["services"].as_array().expect("services");
+    services.iter().find(|s| s["name"] == "kubelet").expect("a kubelet").clone()
+}
+
+fn programs(lab: &Lab) {
+    let first = kubelet(lab, "m02");
+    lab.manykube(&["fault", "kill-process", "m02", "kubelet"]).ok();
+    soon("another kubelet", || {
+        kubelet(lab, "m02")["pid"].is_u64() && kubelet(lab, "m02")["pid"] != first["pid"]
+    });
+    lab.manykube(&["fault", "kill-process", "m03", "kubelet", "--for=2s"]).ok();
+    assert_eq!(list(lab)[0]["Kind"], "process-killed");
+    soon("it may live again", || list(lab).is_empty() && kubelet(lab, "m03")["running"] == true);
+    assert!(kubelet(lab, "m03")["restarts"].as_u64() > Some(1));
+    lab.manykube(&["fault", "kill-process", "minikube", "apiserver"]).ok();
+    soon("the API answers again", || lab.kubectl(&["get", "nodes"]).code == 0);
+}
+
+/// Nobody undoes a fault whose watcher died, but `start` does.
+fn watcher_is_lost(lab: &Lab) {
+    lab.manykube(&["fault", "cut", "m02", "--for=1s"]).ok();
+    let text = std::fs::read(lab.home().join("profiles/minikube/faults.json")).expect("a record");
+    let record: Value = serde_json::from_slice(&text).expect("JSON");
+    let watcher = record[0]["watcher"]["pid"].as_i64().and_then(|p| i32::try_from(p).ok());
+    kill(Pid::from_raw(watcher.expect("a watcher")), Signal::SIGKILL).expect("kill -9");
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(!answers(M02) && list(lab).len() == 1);
+    let started = lab.manykube(&["start"]).ok();
+    assert!(started.stdout.contains("Undone: minikube-m02 cut off"), "{}", started.stdout);
+    assert!(answers(M02) && list(lab).is_empty());
+    lab.manykube(&["status"]).ok();
+}
