@@ -11,7 +11,7 @@ PACKAGES += nftables iproute2 util-linux openssl
 # Test results of a system test are worth nothing while another one uses the cores.
 SYSTEM   := cargo test --release --locked -p system-tests -- --test-threads=1 --nocapture
 
-.PHONY: help deps build image up down test unit system lint bench failover vip endurance vm clean
+.PHONY: help deps build image up down test unit system lint bench failover vip endurance chaos vm clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -67,6 +67,11 @@ vip: ## Measure the virtual address alone: three agents and doubles of API serve
 
 endurance: image ## Stop and start a cluster of five nodes, and cut its power, 5 times each; grow and shrink another
 	RESTART_ROUNDS=$${RESTART_ROUNDS:-5} cargo test --release --locked -p system-tests --test restarts --test growth -- --test-threads=1 --nocapture
+
+chaos: image ## Break nodes at random for ten minutes (CHAOS_MINUTES, CHAOS_SEED) while clients write; nothing may be lost
+	cargo build --release --locked -p bench-tool
+	@ln -f target/$(HOST)/release/bench-tool target/release/bench-tool
+	bench/chaos
 
 vm: image ## Walk one node through its life on Debian's kernel with cgroup v2, in a virtual machine (root, qemu-system-x86)
 	tests/vm/run

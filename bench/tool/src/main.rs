@@ -2,6 +2,7 @@
 //! watches a cluster come up from outside, and what machines have used. Works in MANYKUBE_HOME.
 
 mod bare;
+mod chaos;
 mod usage;
 mod watch;
 
@@ -12,7 +13,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use model::Home;
 
-const USAGE: &str = "usage: bench-tool bare-up N | bare-down | run MACHINE ARGV... | usage | kubernetes
+const USAGE: &str =
+    "usage: bench-tool bare-up N | bare-down | run MACHINE ARGV... | usage | kubernetes | chaos
        bench-tool watch PROFILE SINCE PORT CONTROL-PLANES NODES";
 
 fn main() -> ExitCode {
@@ -36,6 +38,9 @@ fn main() -> ExitCode {
 }
 
 fn run(words: &[String]) -> Result<u8> {
+    if words == ["chaos"] {
+        return chaos::run().map(|()| 0);
+    }
     let home = home()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
