@@ -53,7 +53,6 @@ const FLAGS: &[(&str, bool, Effect)] = &[
     ("kvm-network", false, Silent),
     ("kvm-numa-count", false, Silent),
     ("kvm-qemu-uri", false, Silent),
-    ("listen-address", false, Warn),
     ("mdns", true, Silent),
     ("mount-9p-version", false, Silent),
     ("mount-gid", false, Silent),

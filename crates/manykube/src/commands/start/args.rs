@@ -78,6 +78,12 @@ pub struct Args {
     /// The image of --vip=kube-vip, unless the node image has one: REGISTRY/NAME:TAG
     #[arg(long, value_name = "IMAGE")]
     pub vip_image: Option<String>,
+    /// Give up a silent node after this time, and move its pods after as much again (Kubernetes: 50s and 5m)
+    #[arg(long, value_name = "DURATION", value_parser = go_duration)]
+    pub node_grace: Option<Duration>,
+    /// Where ports of the cluster would be published on the host: the native driver publishes none.
+    #[arg(long, hide = true, value_name = "IP")]
+    pub listen_address: Option<String>,
     /// Put certificates into the kubeconfig instead of paths to them
     #[arg(long)]
     pub embed_certs: bool,

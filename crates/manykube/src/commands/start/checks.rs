@@ -3,7 +3,7 @@
 use model::{Cluster, DriverKind, Fault, Home, NodeConfig, Reason, names};
 
 use super::values::usage;
-use super::{Args, cni, vip};
+use super::{Args, cni, grace, vip};
 use crate::args::inert::Effect;
 use crate::ctx::Ctx;
 use crate::host;
@@ -22,14 +22,32 @@ pub fn flags(args: &Args) -> Result<(), Fault> {
     if let Some(flag) = refused.first() {
         return Err(Fault::new(Reason::Unimplemented, format!("{flag} is not supported yet")));
     }
+    listen_address(args)?;
     cni::asked(args)?;
     node_defaults(args)?;
     vip::check(args)
 }
 
+/// minikube publishes ports on 127.0.0.1 unless it is told otherwise. Here the nodes' own addresses are the
+/// host's to reach, and nothing is published at all: to go on would leave out what was asked for.
+fn listen_address(args: &Args) -> Result<(), Fault> {
+    match args.listen_address.as_deref() {
+        None | Some("" | "127.0.0.1" | "localhost") => Ok(()),
+        Some(other) => Err(Fault::new(
+            Reason::Unimplemented,
+            format!("--listen-address={other}: the native driver publishes no ports on the host's addresses"),
+        )
+        .advice("Leave it out: from this host, nodes are reached at their own addresses. For others: kubectl port-forward --address")),
+    }
+}
+
 /// What the flags say about all nodes, besides their size and version.
 pub fn node_defaults(args: &Args) -> Result<NodeConfig, Fault> {
-    args.node.defaults(args.container_runtime.as_deref())
+    let mut config = args.node.defaults(args.container_runtime.as_deref())?;
+    if let Some(grace) = args.node_grace {
+        grace::add(&mut config, grace)?;
+    }
+    Ok(config)
 }
 
 /// Flags that have no effect, as one warning.

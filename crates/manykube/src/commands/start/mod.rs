@@ -5,6 +5,7 @@ mod checks;
 mod cni;
 pub mod desired;
 pub mod file;
+mod grace;
 mod kept;
 mod messages;
 mod migrate;
