@@ -6,6 +6,7 @@ mod http;
 mod lab;
 pub mod machine;
 mod ran;
+pub mod scan;
 pub mod traffic;
 mod uplink;
 

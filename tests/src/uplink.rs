@@ -49,6 +49,17 @@ impl Uplink {
         uplink
     }
 
+    /// A neighbour of the host's takes it for the router to a cluster, and finds somebody there.
+    pub fn reaches(&self, address: std::net::Ipv4Addr, port: u16) -> bool {
+        let pid = self.holder.id();
+        let script = format!(
+            "ip route replace {address} via 198.51.100.2 && timeout 2 bash -c '</dev/tcp/{address}/{port}'"
+        );
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &pid.to_string(), "-n", "bash", "-c", &script]).stderr(Stdio::null());
+        command.status().expect("run nsenter").success()
+    }
+
     /// Packets that came to (or from) a private address: (private, unmasked).
     pub fn strays(&self) -> (u64, u64) {
         let pid = self.holder.id();

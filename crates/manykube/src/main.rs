@@ -138,9 +138,9 @@ fn audit_entry(ctx: &Ctx, globals: &Globals, command: &Commands, words: &[String
         return None;
     }
     let command = command.name().to_owned();
-    let args: Vec<&str> = words.iter().filter(|w| **w != command).map(String::as_str).collect();
+    let args: Vec<String> = words.iter().filter(|w| **w != command).cloned().collect();
     Some(audit::Entry {
-        args: args.join(" "),
+        args: audit::without_secrets(&args),
         profile: ctx.profile.clone(),
         user: globals.user.clone().unwrap_or_else(log::whoami),
         start: jiff::Zoned::now(),

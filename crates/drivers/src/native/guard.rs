@@ -29,6 +29,7 @@ table ip {table} {{
     iifname "{bridge}" oifname "{bridge}" accept
     iifname "{bridge}" ip saddr != {subnet} counter drop comment "only node addresses may leave the bridge"
     iifname "{bridge}" ip daddr {{ {pods}, {services} }} counter reject with icmp net-unreachable comment "pods and services live inside"
+    oifname "{bridge}" ct state new counter reject with icmp host-unreachable comment "nobody comes in from elsewhere"
     oifname != "{bridge}" ip daddr {subnet} counter reject with icmp host-unreachable comment "nodes live on the bridge"
   }}
   chain output {{

@@ -1,6 +1,7 @@
 //! `logs/audit.json`: who ran what, and when. One CloudEvent per line, the last thousand.
 
 use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use jiff::Zoned;
@@ -13,6 +14,10 @@ use crate::report::json::cloud_event;
 const MAX_ENTRIES: usize = 1000;
 /// Go's RFC822, which minikube writes.
 const TIME: &str = "%d %b %y %H:%M %Z";
+
+/// What somebody typed may be nobody else's business.
+const MODE: u32 = 0o600;
+const HIDDEN: &str = "***";
 
 pub struct Entry {
     pub command: String,
@@ -47,12 +52,37 @@ impl Entry {
     }
 }
 
+/// The command line without the values of flags that are secrets by their names: kubectl's --token, --password,
+/// --from-literal and the like.
+pub fn without_secrets(words: &[String]) -> String {
+    let is_secret = |flag: &str| {
+        let name = flag.trim_start_matches('-').to_ascii_lowercase();
+        let named = ["token", "password", "secret", "literal", "docker-password"];
+        flag.starts_with("--") && named.iter().any(|part| name.contains(part))
+    };
+    let mut hide = false;
+    let word = |word: &String| {
+        if std::mem::take(&mut hide) && !word.starts_with("--") {
+            return HIDDEN.to_owned();
+        }
+        match word.split_once('=') {
+            Some((flag, _)) if is_secret(flag) => format!("{flag}={HIDDEN}"),
+            None if is_secret(word) => {
+                hide = true;
+                word.clone()
+            }
+            _ => word.clone(),
+        }
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
 fn append(path: &Path, line: &str) -> std::io::Result<()> {
     let old = std::fs::read_to_string(path).unwrap_or_default();
     if let Some(kept) = trimmed(&old) {
-        atomic::write(path, kept.as_bytes(), 0o644)?;
+        atomic::write(path, kept.as_bytes(), MODE)?;
     }
-    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(path)?;
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).mode(MODE).open(path)?;
     file.write_all(line.as_bytes())
 }
 
@@ -79,6 +109,19 @@ pub fn rows(home: &Home, count: usize) -> Vec<[String; 7]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_are_not_kept() {
+        let words: Vec<String> =
+            "-- create secret generic x --from-literal=a=b --token abc --password --v=3 get --as me"
+                .split(' ')
+                .map(str::to_owned)
+                .collect();
+        assert_eq!(
+            without_secrets(&words),
+            "-- create secret generic x --from-literal=*** --token *** --password --v=3 get --as me"
+        );
+    }
 
     #[test]
     fn the_log_keeps_the_last_thousand() {

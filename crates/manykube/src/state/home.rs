@@ -1,5 +1,6 @@
 //! Which directory is home.
 
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use model::{Fault, Home, Reason};
@@ -31,7 +32,20 @@ fn minikube_home(dir: PathBuf) -> PathBuf {
 }
 
 pub fn create(home: &Home) -> Result<(), Fault> {
+    make(home.root())?;
+    only_ours(home.root())?;
     DIRECTORIES.iter().try_for_each(|name| make(&home.root().join(name)))
+}
+
+/// Whoever may write to it could put a program there that we run as root.
+fn only_ours(root: &Path) -> Result<(), Fault> {
+    let Ok(metadata) = std::fs::metadata(root) else { return Ok(()) };
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode & 0o002 == 0 {
+        return Ok(());
+    }
+    let message = format!("Everybody may write to the home directory {} (mode {mode:04o})", root.display());
+    Err(Fault::new(Reason::HomePermission, message).advice(format!("Run: chmod o-w {}", root.display())))
 }
 
 fn make(dir: &Path) -> Result<(), Fault> {
@@ -39,7 +53,8 @@ fn make(dir: &Path) -> Result<(), Fault> {
     if dir.is_dir() {
         return Ok(());
     }
-    std::fs::create_dir_all(dir).map_err(|e| {
+    // Whatever the caller's umask: what is only ours to write is made so.
+    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(|e| {
         let reason = match e.kind() {
             std::io::ErrorKind::PermissionDenied => Reason::HomePermission,
             _ => Reason::HomeMkdir,
@@ -52,6 +67,18 @@ fn make(dir: &Path) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_home_for_everybody_is_none() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let home = Home::new(dir.path().join("home"), None);
+        create(&home).expect("a new home");
+        let mode = |mode| std::fs::set_permissions(home.root(), std::fs::Permissions::from_mode(mode));
+        mode(0o777).expect("chmod");
+        assert_eq!(create(&home).expect_err("not with this mode").reason, Reason::HomePermission);
+        mode(0o775).expect("chmod");
+        create(&home).expect("a group is somebody's");
+    }
 
     #[test]
     fn home_by_name_and_environment() {

@@ -1,6 +1,7 @@
 //! The log: `logs/lastStart.txt` for `start`, a file or standard error where asked for.
 
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 use model::Home;
@@ -25,7 +26,9 @@ pub fn init(globals: &Globals, command: &str, args: &[String], home: &Home) {
     let append = globals.log_file.is_some() || globals.log_dir.is_some();
     // A log that cannot be written is no reason for a command to fail.
     let file = path.and_then(|p| {
-        if append { File::options().append(true).create(true).open(p).ok() } else { File::create(p).ok() }
+        let mut options = File::options();
+        options.create(true).append(append).write(true).truncate(!append).mode(0o600);
+        options.open(p).ok()
     });
     let writer = match (file, stderr) {
         (None, false) => return,

@@ -14,6 +14,7 @@
 //! ```
 
 mod cpuset;
+mod devices;
 mod freezer;
 mod limits;
 mod members;
@@ -125,6 +126,7 @@ impl Cgroup {
             let parent = hierarchy.mount.join(PARENT);
             let group = hierarchy.mount.join(&self.path);
             fs_err::create_dir_all(&parent)?;
+            devices::forbid(&parent)?;
             if matches!(self.version, Version::V2(_)) {
                 delegate(&hierarchy.mount)?;
                 delegate(&parent)?;

@@ -26,7 +26,11 @@ const AGAIN: Duration = Duration::from_millis(100);
 pub fn spawn(ctx: &Ctx, fault: &Injected) -> Result<Identity> {
     let mut command = Command::new("/proc/self/exe");
     command.args(["--profile", &ctx.profile, "--skip-audit", "fault", "watch"]);
-    command.args([&fault.machine, fault.harm.kind()]).arg0(ctx.tool).current_dir("/");
+    command.args([&fault.machine, fault.harm.kind()]).arg0(ctx.tool);
+    // It is to keep no directory busy; what is relative to this one is said in full.
+    let cache = std::path::absolute(ctx.home.cache())?;
+    command.current_dir("/").env("MANYKUBE_CACHE", cache);
+    command.env("MANYKUBE_HOME", ctx.home.root()).env("MINIKUBE_HOME", ctx.home.root());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // SAFETY: setsid is async-signal-safe. A session of its own: Ctrl-C and the end of the terminal are not for it.
     unsafe { command.pre_exec(|| nix::unistd::setsid().map(drop).map_err(Into::into)) };
