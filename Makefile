@@ -11,10 +11,10 @@ PACKAGES += nftables iproute2 util-linux openssl
 # Test results of a system test are worth nothing while another one uses the cores.
 SYSTEM   := cargo test --release --locked -p system-tests -- --test-threads=1 --nocapture
 
-.PHONY: help deps build image up down test unit system lint bench failover vip endurance chaos vm clean
+.PHONY: help deps build image up down test unit system lint bench failover vip endurance chaos test-crash vm clean
 
 help: ## Show what can be made
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
 deps: ## Install the Debian packages the build needs (as root), or say which are missing
 	@missing=$$(for p in $(PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done | tr '\n' ' '); \
@@ -72,6 +72,9 @@ chaos: image ## Break nodes at random for ten minutes (CHAOS_MINUTES, CHAOS_SEED
 	cargo build --release --locked -p bench-tool
 	@ln -f target/$(HOST)/release/bench-tool target/release/bench-tool
 	bench/chaos
+
+test-crash: image ## Kill every command at every place that it passes, run it again and look at the cluster (an hour or more)
+	CRASH=all cargo test --release --locked -p system-tests --test crash -- --test-threads=1 --nocapture
 
 vm: image ## Walk one node through its life on Debian's kernel with cgroup v2, in a virtual machine (root, qemu-system-x86)
 	tests/vm/run

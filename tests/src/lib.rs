@@ -1,7 +1,9 @@
 //! Real clusters for tests, each in a network namespace of its own that has no way out.
 
+pub mod crash;
 pub mod etcd;
 mod footprint;
+pub mod health;
 mod http;
 mod lab;
 pub mod machine;

@@ -105,6 +105,12 @@ impl Cable {
         run(Command::new("ip").args(["link", "set", &self.name, "nomaster"])).expect("pull the cable");
     }
 
+    /// Both ends of it.
+    #[track_caller]
+    pub fn remove(&self) {
+        run(Command::new("ip").args(["link", "delete", &self.name])).expect("remove the cable");
+    }
+
     #[track_caller]
     pub fn plug(&self) {
         run(Command::new("ip").args(["link", "set", &self.name, "master", &self.bridge]))

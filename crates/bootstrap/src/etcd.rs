@@ -51,6 +51,40 @@ pub fn list_command() -> Vec<String> {
     etcdctl(&["member", "list", "-w", "json"])
 }
 
+/// As the member of this node knows them, also while there is no majority to ask.
+pub fn own_list_command() -> Vec<String> {
+    etcdctl(&["member", "list", "-w", "json", "--consistency=s"])
+}
+
+/// How far the member of this node is, whoever else is there.
+pub fn status_command() -> Vec<String> {
+    etcdctl(&["endpoint", "status", "-w", "json"])
+}
+
+/// How much a member knows: of two, the greater one has all that the other has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Progress {
+    pub term: u64,
+    pub index: u64,
+}
+
+pub fn parse_progress(text: &str) -> Result<Progress> {
+    let list: serde_json::Value =
+        serde_json::from_str(text).with_context(|| format!("understand etcd's status: {text}"))?;
+    let status = &list[0]["Status"];
+    let number =
+        |key: &str| status[key].as_u64().with_context(|| format!("etcd's status has no {key}: {text}"));
+    Ok(Progress { term: number("raftTerm")?, index: number("raftIndex")? })
+}
+
+/// The manifest with the flag that makes an etcd of one member from its data, or without.
+pub fn forced(manifest: &str, force: bool) -> String {
+    const FLAG: &str = "    - --force-new-cluster=true";
+    let lines = manifest.lines().filter(|l| *l != FLAG);
+    let lines = lines.flat_map(|l| [Some(l), (force && l == "    - etcd").then_some(FLAG)]).flatten();
+    lines.flat_map(|l| [l, "\n"]).collect()
+}
+
 pub fn add_learner_command(machine: &str, ip: Ipv4Addr) -> Vec<String> {
     etcdctl(&["member", "add", machine, "--learner", &format!("--peer-urls={}", peer_url(ip))])
 }
@@ -95,6 +129,24 @@ mod tests {
     const LIST: &str = r#"{"header":{"cluster_id":14841639068965178418,"member_id":10276657743932975437,"raft_term":2},
         "members":[{"ID":10276657743932975437,"name":"demo","peerURLs":["https://192.168.49.2:2380"],"clientURLs":["https://192.168.49.2:2379"]},
         {"ID":1,"peerURLs":["https://192.168.49.3:2380"],"isLearner":true}]}"#;
+
+    #[test]
+    fn the_flag_comes_and_goes() {
+        let plain = "spec:\n  containers:\n  - command:\n    - etcd\n    - --name=demo\n";
+        let with = forced(plain, true);
+        assert_eq!(with.matches("force-new-cluster").count(), 1);
+        assert!(with.contains("    - etcd\n    - --force-new-cluster=true\n    - --name=demo\n"));
+        assert_eq!(forced(&with, true), with);
+        assert_eq!(forced(&with, false), plain);
+    }
+
+    #[test]
+    fn the_freshest_is_the_greatest() {
+        let text = r#"[{"Endpoint":"x","Status":{"header":{"revision":7},"raftTerm":3,"raftIndex":120}}]"#;
+        let one = parse_progress(text).unwrap();
+        assert!(one < Progress { term: 3, index: 121 } && one > Progress { term: 2, index: 500 });
+        assert!(parse_progress("[]").is_err());
+    }
 
     #[test]
     fn members_are_found_by_name_or_address() {

@@ -23,7 +23,7 @@ pub use kubeadm::{
     addon_manifest_command, finish_commands, node_spec_parts, own_api_command, release_apiserver_command,
     release_command,
 };
-pub use node::node_files;
+pub use node::{Certified, api_certificate, certified, node_files};
 pub use options::{Options, ProxyMode};
 pub use pki::{Identity, Pki};
 

@@ -7,7 +7,7 @@ use model::{Cluster, Node};
 
 use crate::kubeadm;
 use crate::pki::leaf::{self, of_machine};
-use crate::pki::{Pair, Pki};
+use crate::pki::{Found, Pair, Pki};
 use crate::{Options, containerd, kube_vip, kubeconfig, paths};
 
 const SECRET: u32 = 0o600;
@@ -31,6 +31,61 @@ pub fn node_files(cluster: &Cluster, node: &Node, pki: &Pki, options: &Options) 
         files.push(NodeFile::new(file.path.clone(), file.mode, data));
     }
     Ok(files)
+}
+
+/// How the certificates in a node compare with those of the profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Certified {
+    AsWanted,
+    /// Only that of its API server is another one, which is taken up while it runs.
+    OtherApi,
+    Other,
+}
+
+/// `read` gives a file of the node. A node whose certificates are still to be made has none to compare.
+pub fn certified(
+    cluster: &Cluster,
+    node: &Node,
+    found: &Found,
+    read: &dyn Fn(&str) -> Option<Vec<u8>>,
+) -> Certified {
+    let own = of_machine(&cluster.machine(node), "");
+    let host_only = |name: &str| name == leaf::CLIENT;
+    let concerns = |name: &&String| match name.strip_prefix("pki/nodes/") {
+        Some(_) => name.starts_with(&own),
+        None => node.control_plane && !host_only(name),
+    };
+    let stale: Vec<&String> = found.stale.iter().filter(concerns).collect();
+    let api = in_certs("apiserver.crt");
+    let Ok(wanted) = certificates(cluster, node, &found.pki) else { return Certified::AsWanted };
+    let Ok(configs) = kubeconfig::files(cluster, node, &found.pki) else { return Certified::AsWanted };
+    let other = |file: &NodeFile| read(&file.path).as_deref() != Some(&file.data);
+    // Of a kubeconfig only who it is for: all else in it may be the user's.
+    let other_identity =
+        |file: &NodeFile| identity(&read(&file.path).unwrap_or_default()) != identity(&file.data);
+    let public = || wanted.iter().filter(|f| f.path.ends_with(".crt"));
+    if stale.iter().any(|name| *name != leaf::APISERVER)
+        || public().any(|f| f.path != api && other(f))
+        || configs.iter().any(other_identity)
+    {
+        Certified::Other
+    } else if !stale.is_empty() || public().any(other) {
+        Certified::OtherApi
+    } else {
+        Certified::AsWanted
+    }
+}
+
+fn identity(kubeconfig: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(kubeconfig);
+    text.lines().find(|l| l.trim_start().starts_with("client-certificate-data:")).map(|l| l.trim().to_owned())
+}
+
+/// What is written into a node that runs when its API server is to have another certificate. The key comes
+/// first: a server that reads between the two keeps what it has.
+pub fn api_certificate(pki: &Pki) -> Result<[NodeFile; 2]> {
+    let [cert, key] = pair(&in_certs("apiserver"), pki.leaf(leaf::APISERVER)?);
+    Ok([key, cert])
 }
 
 fn certificates(cluster: &Cluster, node: &Node, pki: &Pki) -> Result<Vec<NodeFile>> {
@@ -104,6 +159,37 @@ mod tests {
     #[test]
     fn a_control_plane_has_everything_kubeadm_looks_for() {
         insta::assert_snapshot!(listing(&files(0)));
+    }
+
+    #[test]
+    fn what_a_node_has_is_compared() {
+        let dir = tempfile::tempdir().unwrap();
+        let (home, cluster, now) = (Home::new(dir.path(), None), fixture::cluster(1, 1), SystemTime::now());
+        let pki = pki::ensure(&home, &cluster, now).unwrap();
+        let files =
+            |node: usize| node_files(&cluster, &cluster.nodes[node], &pki, &fixture::options()).unwrap();
+        let of = |cluster: &Cluster, node: usize, edit: &dyn Fn(&mut NodeFile)| {
+            let mut files = files(node);
+            files.iter_mut().for_each(edit);
+            let read = |path: &str| files.iter().find(|f| f.path == path).map(|f| f.data.clone());
+            let found = pki::look(&home, cluster, now).unwrap().unwrap();
+            certified(cluster, &cluster.nodes[node], &found, &read)
+        };
+        let lose = |path: &'static str| {
+            move |f: &mut NodeFile| {
+                if f.path.ends_with(path) {
+                    f.data.clear()
+                }
+            }
+        };
+        assert_eq!(of(&cluster, 0, &|_| ()), Certified::AsWanted);
+        assert_eq!(of(&cluster, 1, &|_| ()), Certified::AsWanted);
+        assert_eq!(of(&cluster, 0, &lose("certs/apiserver.crt")), Certified::OtherApi);
+        assert_eq!(of(&cluster, 0, &lose("etcd/peer.crt")), Certified::Other);
+        assert_eq!(of(&cluster, 1, &lose("kubelet.conf")), Certified::Other);
+        let named = Cluster { api_names: vec!["other.example".into()], ..cluster.clone() };
+        assert_eq!(of(&named, 0, &|_| ()), Certified::OtherApi);
+        assert_eq!(of(&named, 1, &|_| ()), Certified::AsWanted);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod crash;
 mod event;
 mod run;
 

@@ -5,7 +5,7 @@ use futures::future::LocalBoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio_util::sync::CancellationToken;
 
-use crate::Event;
+use crate::{Event, crash};
 
 /// Steps that need nothing of each other.
 pub struct Phase<'a> {
@@ -14,6 +14,9 @@ pub struct Phase<'a> {
 }
 
 pub struct Step<'a> {
+    /// The same in every run, for programs.
+    pub id: String,
+    /// For people.
     pub name: String,
     /// The node it is about, if it is about one.
     pub node: Option<String>,
@@ -100,10 +103,12 @@ fn label(step: &Step<'_>) -> String {
 
 async fn run_step(phase: &str, step: Step<'_>, listener: &dyn Fn(Event)) -> Result<String, Failure> {
     let label = label(&step);
-    let Step { name, node, work } = step;
+    let Step { id, name, node, work } = step;
     listener(Event::StepStarted { phase: phase.into(), step: name.clone(), node: node.clone() });
     let began = Instant::now();
+    crash::place(&id, "before");
     let result = work.await;
+    crash::place(&id, "after");
     let elapsed = began.elapsed();
     match result {
         Ok(()) => {
@@ -131,7 +136,7 @@ mod tests {
     use std::time::Duration;
 
     fn step<'a>(name: &str, work: impl Future<Output = anyhow::Result<()>> + 'a) -> Step<'a> {
-        Step { name: name.into(), node: None, work: Box::pin(work) }
+        Step { id: name.into(), name: name.into(), node: None, work: Box::pin(work) }
     }
 
     fn phase<'a>(name: &str, steps: Vec<Step<'a>>) -> Phase<'a> {

@@ -10,16 +10,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::report::{Event, Recorder, Reporter};
 
-/// How long a cancelled command may take to come to a consistent end.
-const GRACE: Duration = Duration::from_secs(30);
+/// How long a cancelled command may take to come to an end of its own. What is cut off then is what a
+/// crash would cut off, so nothing is lost by it.
+const GRACE: Duration = Duration::from_millis(1500);
 
 pub struct Ctx {
     pub home: Home,
     pub profile: String,
     /// The name we were called by: `manykube` or `minikube`. Messages say what the user would type.
     pub tool: &'static str,
+    /// The command's words without its options, `node add m02`: what to run again.
+    pub called: String,
     /// Cancelled by Ctrl-C and SIGTERM.
     pub cancel: CancellationToken,
+    /// How long to wait for another command that changes the same profile; without end unless said.
+    pub lock_timeout: Option<Duration>,
     pub reporter: Box<dyn Reporter>,
     pub recorder: Recorder,
 }
@@ -61,25 +66,42 @@ impl Ctx {
             tokio::select! {
                 result = work => result,
                 () = async { self.cancel.cancelled().await; tokio::time::sleep(GRACE).await } => {
-                    Err(anyhow::anyhow!("did not come to an end within {} s", GRACE.as_secs()))
+                    Err(anyhow::anyhow!("did not come to an end within {} ms", GRACE.as_millis()))
                 }
             }
         });
         runtime.shutdown_background();
         match result {
             // What failed because of the cancellation is not the reason.
-            Err(_) if self.cancel.is_cancelled() => Err(self.interrupted().into()),
+            Err(e) if self.cancel.is_cancelled() => Err(self.interrupted(&e).into()),
             other => other,
         }
     }
 
-    fn interrupted(&self) -> Fault {
-        Fault::new(Reason::Interrupted, "Interrupted").advice(format!(
-            "Run '{}' to carry on, or '{}' to remove what is there",
-            self.hint("start"),
-            self.hint("delete")
-        ))
+    fn interrupted(&self, error: &anyhow::Error) -> Fault {
+        let message = match error.downcast_ref() {
+            Some(engine::Failure::Cancelled { phase }) => format!("Interrupted while {}", in_passing(phase)),
+            _ => "Interrupted".to_owned(),
+        };
+        let advice = if self.called.starts_with("delete") {
+            format!("What is removed is gone, the rest is as it was: run '{}' again", self.hint("delete"))
+        } else {
+            format!(
+                "What was done stays, the rest is not begun: run '{}' again to carry on, '{}' to have the whole cluster \
+                 running, or '{}' to remove it",
+                self.hint(&self.called),
+                self.hint("start"),
+                self.hint("delete")
+            )
+        };
+        Fault::new(Reason::Interrupted, message).advice(advice)
     }
+}
+
+/// "Booting machines" in the middle of a sentence.
+fn in_passing(phase: &str) -> String {
+    let mut letters = phase.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 async fn watch_signals(cancel: CancellationToken) {

@@ -1,6 +1,7 @@
 //! What this host has.
 
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use model::resources::HostSize;
 
@@ -25,6 +26,13 @@ fn mib(meminfo: &str, name: &str) -> Option<u32> {
 pub fn free_bytes(dir: &Path) -> Option<u64> {
     let stat = rustix::fs::statvfs(dir).ok()?;
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// The time by which certificates are made and judged. Tests set it back by so many seconds, to have some
+/// that end soon.
+pub fn now() -> SystemTime {
+    let back = env("MANYKUBE_CLOCK_BACK").and_then(|text| text.parse().ok()).unwrap_or(0);
+    SystemTime::now() - Duration::from_secs(back)
 }
 
 pub fn is_root() -> bool {

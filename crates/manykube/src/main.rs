@@ -85,7 +85,9 @@ fn run(argv: Vec<OsString>, tool: &'static str) -> u8 {
             .or_else(|| globals.profile.clone())
             .unwrap_or_else(|| args::DEFAULT_PROFILE.to_owned()),
         tool,
+        called: called(&words),
         cancel: CancellationToken::new(),
+        lock_timeout: globals.lock_timeout,
         reporter: report::reporter(command.output()),
         recorder: Recorder::default(),
     };
@@ -107,6 +109,11 @@ fn run(argv: Vec<OsString>, tool: &'static str) -> u8 {
         entry.append(&ctx.home, version::VERSION);
     }
     code
+}
+
+/// Options are left out: a name that follows one is one's value or not, and a guess would be worse.
+fn called(words: &[String]) -> String {
+    words.iter().take_while(|w| !w.starts_with('-')).map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 /// What must be right before any command runs; those that only print need none of it.

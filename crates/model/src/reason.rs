@@ -25,6 +25,7 @@ reasons! {
     UsageNoProfile = "MK_USAGE_NO_PROFILE", 14;
     Interrupted = "MK_INTERRUPTED", 130;
     ReservedProfile = "MK_RESERVED_PROFILE", 11;
+    ProfileLocked = "MK_PROFILE_LOCKED", 11;
     Unimplemented = "MK_UNIMPLEMENTED", 16;
     AddonEnable = "MK_ADDON_ENABLE", 10;
     AddonDisable = "MK_ADDON_DISABLE", 10;

@@ -15,6 +15,8 @@ use crate::{EADDRNOTAVAIL, EEXIST, ENODEV, Netlink, errno};
 pub struct Link {
     pub index: u32,
     pub name: String,
+    /// The bridge that it is plugged into.
+    pub controller: Option<u32>,
 }
 
 /// A cable between a bridge here and a namespace elsewhere.
@@ -169,5 +171,9 @@ fn named(message: LinkMessage) -> Option<Link> {
         LinkAttribute::IfName(name) => Some(name.clone()),
         _ => None,
     })?;
-    Some(Link { index: message.header.index, name })
+    let controller = message.attributes.iter().find_map(|a| match a {
+        LinkAttribute::Controller(index) => Some(*index).filter(|i| *i != 0),
+        _ => None,
+    });
+    Some(Link { index: message.header.index, name, controller })
 }

@@ -4,6 +4,7 @@
 
 mod leave;
 mod observed;
+mod recover;
 mod start;
 mod step;
 mod stop;
@@ -13,6 +14,7 @@ mod world;
 
 pub use leave::{Leave, Member, Refusal, leave};
 pub use observed::{Api, Image, MachineState, Observed, ObservedNode, Setup};
+pub use recover::recover;
 pub use start::{add, create, start};
 pub use step::{Phase, Plan, Step, phase};
 pub use stop::{delete, stop};

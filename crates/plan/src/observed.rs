@@ -38,13 +38,19 @@ pub struct ObservedNode {
     pub controllers: bool,
     /// The Node object has our labels and its pod range.
     pub adopted: bool,
+    /// The API has a Node object of it, or cannot be asked.
+    pub registered: bool,
     pub ready: bool,
     /// Its list of nodes is the one that is wanted.
     pub peers: bool,
     /// How far its machine is from what the configuration says by now.
     pub setup: Setup,
+    /// Its API server's certificate is the one that is wanted (control planes).
+    pub api_certificate: bool,
     /// A control plane's machine that is no member of etcd: it left, or has not quite joined.
     pub outside: bool,
+    /// A member of etcd whose data is gone: it is outside as well.
+    pub bereft: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,10 +86,13 @@ impl ObservedNode {
             held: false,
             controllers: false,
             adopted: false,
+            registered: true,
             ready: false,
             peers: true,
             setup: Setup::AsWanted,
+            api_certificate: true,
             outside: false,
+            bereft: false,
         }
     }
 }

@@ -38,6 +38,8 @@ struct Seen<'a> {
     control_plane: bool,
     /// Is made to restart, because its files are to be others.
     restarts: bool,
+    /// With all others that restart, instead of after them.
+    at_once: bool,
     /// Comes into an etcd that others have formed.
     joins: bool,
     node: &'a ObservedNode,
@@ -53,6 +55,9 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
             .map(|n| look(&desired.machine(n)))
             .any(|n| n.machine != MachineState::Absent && !n.outside);
     let configured = observed.configured && formed;
+    // Workers all at once; control planes one after the other, so that the others carry on. Where none
+    // carries on there is nothing to spare: with certificates that have ended, one alone never comes up.
+    let carries_on = desired.control_planes().any(|n| look(&desired.machine(n)).api == Api::Ready);
     let nodes: Vec<Seen<'_>> = desired
         .nodes
         .iter()
@@ -64,7 +69,8 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
             let node = if node.outside { &absent } else { node };
             let joins = control_plane && formed && node.machine == MachineState::Absent;
             let restarts = node.machine == MachineState::Running && node.setup == Setup::Other;
-            Seen { machine, control_plane, restarts, joins, node }
+            let at_once = restarts && (!control_plane || !carries_on);
+            Seen { machine, control_plane, restarts, at_once, joins, node }
         })
         .collect();
     let each = |step: fn(String) -> Step, want: &dyn Fn(&Seen<'_>) -> bool| -> Vec<Step> {
@@ -76,20 +82,31 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
         machines().filter(|m| want(look(m))).map(step).collect()
     };
 
+    // One that still runs may still vote: of two members both have to agree that it goes.
+    let dismiss = each(Step::RemoveMember, &|n| {
+        let seen = look(&n.machine);
+        seen.outside && !seen.bereft && seen.machine == MachineState::Running && carries_on
+    });
     let reset = each(Step::RemoveMachine, &|n| look(&n.machine).outside);
     let peers = step_for(Step::Peers, &|n| n.machine != MachineState::Absent && !n.outside && !n.peers);
+    let planes: Vec<String> = desired.control_planes().map(|n| desired.machine(n)).collect();
+    let restart = |m: &str| nodes.iter().any(|n| n.machine == m && n.restarts);
+    let certify = |m: &&String| {
+        let node = look(m);
+        node.machine != MachineState::Absent && !node.outside && !node.api_certificate && !restart(m)
+    };
+    let certify: Vec<Step> = planes.iter().filter(certify).cloned().map(Step::Certify).collect();
     let creates = any(&|n| n.node.machine == MachineState::Absent);
     let create = each(Step::CreateMachine, &|n| !n.joins && n.node.machine == MachineState::Absent);
-    // Workers all at once; control planes one after the other, so that the others carry on.
-    let off = each(Step::PowerOff, &|n| n.restarts && !n.control_plane);
+    let off = each(Step::PowerOff, &|n| n.at_once);
     let configure_first = each(Step::Configure, &|n| match n.node.machine {
         MachineState::Absent => false,
         MachineState::Stopped => n.node.setup != Setup::AsWanted,
-        MachineState::Running => n.restarts && !n.control_plane,
+        MachineState::Running => n.at_once,
     });
     let boot = each(Step::BootMachine, &|n| {
         let down = n.node.machine != MachineState::Running || !n.node.up;
-        !n.joins && if n.restarts { !n.control_plane } else { down }
+        !n.joins && if n.restarts { n.at_once } else { down }
     });
     let resize =
         each(Step::Resize, &|n| n.node.machine == MachineState::Running && n.node.setup == Setup::OtherSize);
@@ -97,11 +114,11 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
     let boots = !boot.is_empty() || any(&|n| n.joins || n.restarts);
     // Controllers that ran from a disk left leases that nobody renews. They are cleared until the
     // system is seen ready, not just by the start that booted: that one may have been cut short.
-    let resumed = only.is_none() && !observed.system_ready && any(&|n| n.node.controllers)
-        || any(&|n| n.restarts && n.control_plane);
+    let ran = observed.configured || any(&|n| n.node.controllers);
+    let resumed = only.is_none() && !observed.system_ready && ran || any(&|n| n.restarts && n.control_plane);
 
     let ground = [
-        (creates || changes || !observed.certificates).then_some(Step::Certificates),
+        (creates || changes || !certify.is_empty() || !observed.certificates).then_some(Step::Certificates),
         (boots || !observed.network).then_some(Step::NetworkUp),
     ];
     let primary = desired.primary().map(|n| desired.machine(n));
@@ -111,11 +128,11 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
         n.control_plane && !n.joins && (n.node.held || new)
     });
     answers.extend(each(Step::WaitApi, &|n| {
-        n.control_plane && !n.joins && !n.restarts && (n.node.api != Api::Ready || !n.node.up)
+        n.control_plane && !n.joins && (n.at_once || !n.restarts) && (n.node.api != Api::Ready || !n.node.up)
     }));
     // Who joins needs somebody to join. All else begins with the first API server that answers, while
     // the others are still coming up.
-    let (first, mut configure) = if any(&|n| n.joins || n.restarts && n.control_plane) {
+    let (first, mut configure) = if any(&|n| n.joins || n.restarts && !n.at_once) {
         (answers, Vec::new())
     } else {
         (Vec::new(), answers)
@@ -137,6 +154,8 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
         let anew = n.restarts || n.node.machine == MachineState::Stopped && n.node.setup != Setup::AsWanted;
         n.control_plane && (!n.node.controllers || anew)
     }));
+    // One that boots registers by itself.
+    configure.extend(each(Step::Register, &|n| configured && n.node.up && !n.restarts && !n.node.registered));
     configure.extend(each(Step::AdoptNode, &|n| !n.node.adopted));
 
     let waits = only.is_some() || !desired.wait.components.is_empty();
@@ -160,7 +179,8 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
         .phase(phase::IMAGE, image(observed))
         .phase(phase::GROUND, ground.into_iter().flatten().collect())
         // Before anybody new is there: who is alone with the virtual address learns to share it.
-        .phase(phase::PEERS, peers)
+        .phase(phase::PEERS, peers.into_iter().chain(certify).collect())
+        .phase(phase::LEAVE, dismiss)
         .phase(phase::RESET, reset)
         .phase(phase::POWER_OFF, off)
         .phase(phase::MACHINES, create)
@@ -168,7 +188,7 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
         .phase(phase::BOOT, boot)
         .phase(phase::CHANGE, resize)
         .phase(phase::CONTROL_PLANE, first);
-    for restarts in nodes.iter().filter(|n| n.restarts && n.control_plane) {
+    for restarts in nodes.iter().filter(|n| n.restarts && !n.at_once) {
         let machine = || restarts.machine.clone();
         plan = plan
             .phase(phase::POWER_OFF, vec![Step::PowerOff(machine())])
@@ -218,6 +238,74 @@ mod tests {
         world.run(&start(&cluster, &world.observe()), usize::MAX);
         assert_eq!(start(&cluster, &world.observe()), Plan::default());
         assert_eq!(start(&cluster, &world.observe()).to_string(), "nothing to do");
+    }
+
+    fn running(cluster: &Cluster) -> World {
+        let mut world = World::empty();
+        world.run(&start(cluster, &world.observe()), usize::MAX);
+        world
+    }
+
+    #[test]
+    fn a_deleted_node_registers_anew() {
+        let cluster = cluster(2);
+        let mut world = running(&cluster);
+        world.lose_node_object("minikube-m02");
+        let plan = start(&cluster, &world.observe());
+        assert!(plan.steps().any(|s| *s == Step::Register("minikube-m02".into())), "{plan}");
+        assert!(!plan.steps().any(|s| matches!(s, Step::BootMachine(_))), "{plan}");
+        world.run(&plan, usize::MAX);
+        assert!(start(&cluster, &world.observe()).is_empty());
+    }
+
+    #[test]
+    fn a_member_without_data_joins_anew() {
+        let cluster = planes(3, 3);
+        let mut world = running(&cluster);
+        world.lose_data("minikube-m02");
+        world.run(&start(&cluster, &world.observe()), usize::MAX);
+        assert_eq!(world.voters(), 3);
+        assert!(start(&cluster, &world.observe()).is_empty());
+    }
+
+    #[test]
+    fn another_api_certificate_needs_no_restart() {
+        let cluster = planes(3, 4);
+        let mut world = running(&cluster);
+        world.change_api_certificate();
+        let plan = start(&cluster, &world.observe());
+        assert_eq!(plan.steps().filter(|s| matches!(s, Step::Certify(_))).count(), 3, "{plan}");
+        assert!(!plan.steps().any(|s| matches!(s, Step::PowerOff(_))), "{plan}");
+    }
+
+    /// Of two members one was marked as outside, and whoever did that died before etcd was told.
+    #[test]
+    fn who_is_half_gone_leaves_before_it_comes_back() {
+        let cluster = planes(2, 2);
+        let mut world = running(&cluster);
+        world.mark_outside("minikube-m02");
+        world.run(&start(&cluster, &world.observe()), usize::MAX);
+        assert_eq!(world.voters(), 2);
+        assert!(start(&cluster, &world.observe()).is_empty());
+    }
+
+    /// As when all certificates have ended: none answers, so that none has to be spared.
+    #[test]
+    fn where_no_api_answers_all_restart_at_once() {
+        let cluster = planes(3, 3);
+        let mut world = running(&cluster);
+        for node in &cluster.nodes {
+            world.change_setup(&cluster.machine(node), Setup::Other);
+        }
+        let one_by_one = start(&cluster, &world.observe());
+        let offs = |plan: &Plan| plan.phases.iter().filter(|p| p.name == phase::POWER_OFF).count();
+        assert_eq!(offs(&one_by_one), 3, "{one_by_one}");
+        let mut seen = world.observe();
+        seen.nodes.values_mut().for_each(|n| n.api = Api::Down);
+        let together = start(&cluster, &seen);
+        assert_eq!(offs(&together), 1, "{together}");
+        world.run(&together, usize::MAX);
+        assert!(start(&cluster, &world.observe()).is_empty());
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod phase {
     pub const RESET: &str = "Removing what left the control plane";
     pub const JOIN: &str = "Joining the control plane";
     pub const LEAVE: &str = "Leaving the cluster";
+    pub const RECOVER: &str = "Recovering etcd";
     pub const MACHINES: &str = "Creating machines";
     pub const CHANGE: &str = "Changing nodes";
     pub const BOOT: &str = "Booting machines";
@@ -64,11 +65,15 @@ pub enum Step {
     ClearLeases,
     /// Labels and pod range of the Node object.
     AdoptNode(String),
+    /// Makes a kubelet whose Node object was deleted make a new one.
+    Register(String),
     WaitNode(String),
     WaitSystem,
 
     /// Who else is there, in a machine that exists, running or not.
     Peers(String),
+    /// Another certificate for the API server of a control plane, which takes it up as it runs.
+    Certify(String),
     /// A machine for a control plane that joins: first as a learner of etcd. Removes what an earlier
     /// attempt left there.
     CreateMember(String),
@@ -80,6 +85,11 @@ pub enum Step {
     RemoveMember(String),
     /// The Node object and the pods that were on it.
     DeleteNode(String),
+
+    /// From here on this control plane's copy of etcd's data is worth nothing: another one's is taken.
+    Forsake(String),
+    /// Makes an etcd of one member from the data of this control plane.
+    RecoverEtcd(String),
 
     PowerOff(String),
     NetworkDown,
@@ -126,9 +136,13 @@ impl Step {
             Step::ReleaseControllers(_) => "start the controllers",
             Step::ClearLeases => "clear leases of the last run",
             Step::AdoptNode(_) => "label the node and give it its pod range",
+            Step::Register(_) => "make the kubelet register anew",
             Step::WaitNode(_) => "wait until the node is Ready",
             Step::WaitSystem => "wait for DNS and the system pods",
             Step::Peers(_) => "write the list of nodes",
+            Step::Certify(_) => "give the API server its certificate",
+            Step::Forsake(_) => "give up its copy of etcd",
+            Step::RecoverEtcd(_) => "make a new etcd of its data",
             Step::CreateMember(_) => "create the machine as a learner of etcd",
             Step::PromoteMember(_) => "wait for etcd and vote",
             Step::Drain(_) => "move pods elsewhere",
@@ -141,6 +155,46 @@ impl Step {
         }
     }
 
+    /// The same in every run and version, for programs: `boot/minikube-m02`.
+    pub fn id(&self) -> String {
+        let word = match self {
+            Step::BuildImage => "build-image",
+            Step::Certificates => "certificates",
+            Step::NetworkUp => "network-up",
+            Step::CreateMachine(_) => "create",
+            Step::Configure(_) => "configure",
+            Step::Resize(_) => "resize",
+            Step::BootMachine(_) => "boot",
+            Step::ReleaseApi(_) => "release-api",
+            Step::WaitApi(_) => "wait-api",
+            Step::UploadConfig => "upload-config",
+            Step::Addons => "addons",
+            Step::PodNetwork => "pod-network",
+            Step::Manifests => "manifests",
+            Step::MarkConfigured => "mark-configured",
+            Step::ReleaseControllers(_) => "release-controllers",
+            Step::ClearLeases => "clear-leases",
+            Step::AdoptNode(_) => "adopt",
+            Step::Register(_) => "register",
+            Step::WaitNode(_) => "wait-node",
+            Step::WaitSystem => "wait-system",
+            Step::Peers(_) => "peers",
+            Step::Certify(_) => "certify",
+            Step::Forsake(_) => "forsake",
+            Step::RecoverEtcd(_) => "recover-etcd",
+            Step::CreateMember(_) => "create-member",
+            Step::PromoteMember(_) => "promote-member",
+            Step::Drain(_) => "drain",
+            Step::RemoveMember(_) => "remove-member",
+            Step::DeleteNode(_) => "delete-node",
+            Step::PowerOff(_) => "power-off",
+            Step::NetworkDown => "network-down",
+            Step::RemoveMachine(_) => "remove",
+            Step::ForgetNetwork => "forget-network",
+        };
+        self.node().map_or_else(|| word.to_owned(), |node| format!("{word}/{node}"))
+    }
+
     pub fn node(&self) -> Option<&str> {
         match self {
             Step::CreateMachine(n)
@@ -151,7 +205,11 @@ impl Step {
             | Step::WaitApi(n)
             | Step::ReleaseControllers(n)
             | Step::AdoptNode(n)
+            | Step::Register(n)
             | Step::WaitNode(n)
+            | Step::Certify(n)
+            | Step::Forsake(n)
+            | Step::RecoverEtcd(n)
             | Step::Peers(n)
             | Step::CreateMember(n)
             | Step::PromoteMember(n)

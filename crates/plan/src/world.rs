@@ -122,6 +122,26 @@ impl World {
         self.node(machine).setup = setup;
     }
 
+    /// Of etcd: the machine is still there and still believes to be a member.
+    pub fn lose_data(&mut self, machine: &str) {
+        let node = self.node(machine);
+        (node.outside, node.bereft) = (true, true);
+    }
+
+    pub fn mark_outside(&mut self, machine: &str) {
+        self.node(machine).outside = true;
+    }
+
+    pub fn lose_node_object(&mut self, machine: &str) {
+        let node = self.node(machine);
+        (node.registered, node.adopted, node.ready) = (false, false, false);
+    }
+
+    pub fn change_api_certificate(&mut self) {
+        self.seen.certificates = false;
+        self.seen.nodes.values_mut().for_each(|n| n.api_certificate = false);
+    }
+
     pub fn power_off(&mut self, machine: &str) {
         self.step(&Step::PowerOff(machine.to_owned()));
     }
@@ -132,7 +152,7 @@ impl World {
 
     pub fn members(&self) -> Vec<Member> {
         let healthy = |m: &String| {
-            self.seen.nodes.get(m).is_some_and(|n| n.machine == MachineState::Running && !n.outside)
+            self.seen.nodes.get(m).is_some_and(|n| n.machine == MachineState::Running && !n.bereft)
         };
         self.etcd
             .iter()
@@ -169,7 +189,7 @@ impl World {
                 assert!(self.seen.certificates);
                 let node = self.node(m);
                 assert_eq!(node.machine, MachineState::Stopped);
-                (node.setup, node.controllers) = (Setup::AsWanted, false);
+                (node.setup, node.controllers, node.api_certificate) = (Setup::AsWanted, false, true);
             }
             Step::Resize(m) => {
                 let node = self.node(m);
@@ -205,6 +225,23 @@ impl World {
                 self.assert_quorum();
             }
             Step::Peers(m) => self.node(m).peers = true,
+            Step::Certify(m) => {
+                assert!(self.seen.certificates);
+                self.node(m).api_certificate = true;
+            }
+            Step::Register(m) => {
+                assert!(self.api_up() && self.node(m).up);
+                self.node(m).registered = true;
+            }
+            Step::Forsake(m) => {
+                let node = self.node(m);
+                assert_ne!(node.machine, MachineState::Running);
+                node.outside = true;
+            }
+            Step::RecoverEtcd(m) => {
+                assert!(self.seen.network && !self.node(m).outside);
+                self.etcd = BTreeMap::from([(m.clone(), true)]);
+            }
             Step::Drain(m) => assert!(self.api_up() && self.seen.nodes[m].up),
             Step::DeleteNode(_) => assert!(self.api_up()),
             Step::WaitApi(m) => {

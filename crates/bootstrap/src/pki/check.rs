@@ -55,6 +55,11 @@ pub fn authority_lives(pair: &Pair, now: SystemTime) -> Option<bool> {
     Some(not_after(&cert) > now + 4 * MARGIN)
 }
 
+/// Nobody believes it any more.
+pub fn has_ended(pair: &Pair, now: SystemTime) -> bool {
+    pem(&pair.cert).is_some_and(|pem| x509(&pem).is_some_and(|cert| not_after(&cert) <= now))
+}
+
 /// A certificate of very short life is renewed in its last quarter, not at every look.
 fn expires(cert: &X509Certificate<'_>, now: SystemTime) -> bool {
     let life = not_after(cert).duration_since(not_before(cert)).unwrap_or_default();

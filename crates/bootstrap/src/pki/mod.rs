@@ -8,7 +8,7 @@ pub mod leaf;
 pub mod sans;
 mod store;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -59,6 +59,57 @@ pub fn ensure(home: &Home, cluster: &Cluster, now: SystemTime) -> Result<Pki> {
     Ok(pki)
 }
 
+/// Certificates as they lie there, made by nobody: for who only looks.
+pub struct Found {
+    /// With those leaves that are there.
+    pub pki: Pki,
+    /// Names of leaves that [`ensure`] would make again, or for the first time.
+    pub stale: BTreeSet<String>,
+    /// One of them has ended already.
+    pub ended: bool,
+}
+
+/// `None` while there is no authority.
+pub fn look(home: &Home, cluster: &Cluster, now: SystemTime) -> Result<Option<Found>> {
+    let profile = home.profile(&cluster.name);
+    let pair = |base: &Path| {
+        let (cert, key) = store::read_pair(base)?;
+        anyhow::Ok(cert.zip(key).map(|(cert, key)| Pair { cert, key }))
+    };
+    let ca = pair(&home.root().join("ca"))?;
+    let front_proxy_ca = pair(&home.root().join("proxy-client-ca"))?;
+    let etcd_ca = pair(&profile.join("pki/etcd-ca"))?;
+    let sa = profile.join("pki/sa");
+    let keys = (store::read(&sa.with_extension("key"))?, store::read(&sa.with_extension("pub"))?);
+    let (Some(ca), Some(front_proxy_ca), Some(etcd_ca), (Some(private), Some(public))) =
+        (ca, front_proxy_ca, etcd_ca, keys)
+    else {
+        return Ok(None);
+    };
+    let service_account = ServiceAccountKey { private, public };
+    let pki = Pki { ca, front_proxy_ca, etcd_ca, service_account, leaves: BTreeMap::new() };
+    let mut found = Found { pki, stale: BTreeSet::new(), ended: false };
+    for spec in leaf::all(cluster) {
+        let Some(pair) = pair(&profile.join(&spec.name))? else {
+            found.stale.insert(spec.name);
+            continue;
+        };
+        if check::leaf(&spec, &pair, found.pki.signer(&spec), now).is_some() {
+            found.stale.insert(spec.name.clone());
+            found.ended |= check::has_ended(&pair, now);
+        }
+        found.pki.leaves.insert(spec.name, pair);
+    }
+    Ok(Some(found))
+}
+
+impl Found {
+    /// Does a node that has this certificate need another one?
+    pub fn is_stale(&self, leaf: &str) -> bool {
+        self.stale.contains(leaf)
+    }
+}
+
 impl Pki {
     /// A certificate by its name in [`leaf`].
     pub fn leaf(&self, name: &str) -> Result<&Pair> {
@@ -69,12 +120,16 @@ impl Pki {
         Ok(Identity { ca: self.ca.cert.clone(), client: self.leaf(leaf::CLIENT)?.clone() })
     }
 
-    fn ensure_leaf(&self, profile: &Path, spec: &Leaf, hours: u32, now: SystemTime) -> Result<Pair> {
-        let ca = match spec.signer {
+    fn signer(&self, spec: &Leaf) -> &Pair {
+        match spec.signer {
             Signer::Cluster => &self.ca,
             Signer::FrontProxy => &self.front_proxy_ca,
             Signer::Etcd => &self.etcd_ca,
-        };
+        }
+    }
+
+    fn ensure_leaf(&self, profile: &Path, spec: &Leaf, hours: u32, now: SystemTime) -> Result<Pair> {
+        let ca = self.signer(spec);
         let base = profile.join(&spec.name);
         if let (Some(cert), Some(key)) = store::read_pair(&base)? {
             let pair = Pair { cert, key };
@@ -190,6 +245,25 @@ mod tests {
         assert!(old.leaves == kept.leaves);
         assert!(old.leaves.iter().all(|(name, pair)| new.leaves[name] != *pair));
         assert!(old.ca == new.ca);
+    }
+
+    #[test]
+    fn who_looks_sees_what_is_to_be_made_again_and_makes_nothing() {
+        let (_dir, home) = home();
+        let (now, cluster) = (SystemTime::now(), fixture::cluster(1, 0));
+        assert!(look(&home, &cluster, now).unwrap().is_none());
+        ensure(&home, &cluster, now).unwrap();
+        let seen = |cluster: &Cluster, later: u32| {
+            let found = look(&home, cluster, now + later * DAY).unwrap().unwrap();
+            (found.stale.len(), found.ended)
+        };
+        assert_eq!(seen(&cluster, 0), (0, false));
+        let all = leaf::all(&cluster).len();
+        assert_eq!(seen(&cluster, 1090), (all, false));
+        assert_eq!(seen(&cluster, 1096), (all, true));
+        let named = Cluster { api_names: vec!["other.example".into()], ..cluster.clone() };
+        assert_eq!(look(&home, &named, now).unwrap().unwrap().stale, [leaf::APISERVER.to_owned()].into());
+        assert_eq!(seen(&cluster, 0), (0, false), "nothing was made");
     }
 
     #[test]

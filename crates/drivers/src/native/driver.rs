@@ -257,10 +257,22 @@ impl Native {
         let program = dir.join(format!("agent-{}-{modified}", own.len()));
         if !program.exists() {
             fs_err::create_dir_all(&dir)?;
-            let mut temporary = tempfile::NamedTempFile::new_in(&dir)?;
-            std::io::copy(&mut fs_err::File::open("/proc/self/exe")?, &mut temporary)?;
-            fs_err::set_permissions(temporary.path(), PermissionsExt::from_mode(0o755))?;
-            temporary.persist(&program).with_context(|| format!("place {}", program.display()))?;
+            // Always the same name, so that what a dead one left is used up; locked, because two may come.
+            let half = program.with_extension("new");
+            let mut file = std::fs::File::options().create(true).truncate(false).write(true).open(&half)?;
+            file.lock().with_context(|| format!("lock {}", half.display()))?;
+            if program.exists() {
+                // The one who had the lock has renamed the file that we hold, or left us an empty one.
+                let _ = std::fs::remove_file(&half);
+                return Ok(program);
+            }
+            file.set_len(0)?;
+            std::io::copy(&mut fs_err::File::open("/proc/self/exe")?, &mut file)?;
+            fs_err::set_permissions(&half, PermissionsExt::from_mode(0o755))?;
+            // All nodes hang on it: half of it after a power cut would be found and believed.
+            file.sync_all()?;
+            drop(file);
+            fs_err::rename(&half, &program)?;
         }
         Ok(program)
     }

@@ -55,6 +55,11 @@ pub fn down(home: &Home, profile: &str, image_rootfs: &Path) -> Result<()> {
     nft(image_rootfs, &format!("table ip {table} {{}}\ndelete table ip {table}\n"))
 }
 
+/// Are the profile's rules there? What they say is not looked at: they are replaced as a whole.
+pub fn is_up(home: &Home, profile: &str, image_rootfs: &Path) -> bool {
+    nft(image_rootfs, &format!("list table ip {}\n", table(home, profile))).is_ok()
+}
+
 /// Runs the image's nft in this network namespace.
 pub fn nft(image_rootfs: &Path, script: &str) -> Result<()> {
     use std::os::unix::process::CommandExt;

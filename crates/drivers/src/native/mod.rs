@@ -87,8 +87,30 @@ pub fn var_dir(home: &Home, machine: &str) -> std::path::PathBuf {
     machine::Paths::new(home, machine).var()
 }
 
-pub async fn network_is_up(home: &Home, cluster: &model::Cluster) -> anyhow::Result<bool> {
-    network::is_up(home, cluster).await
+/// Bridge, cables of `running` and guards are in place.
+pub async fn network_is_up(
+    home: &Home,
+    cluster: &model::Cluster,
+    running: &[String],
+) -> anyhow::Result<bool> {
+    if !network::is_up(home, cluster, running).await? {
+        return Ok(false);
+    }
+    let Ok(image) = Native::new(home.clone()).any_image() else { return Ok(false) };
+    let (home, profile) = (home.clone(), cluster.name.clone());
+    Ok(tokio::task::spawn_blocking(move || guard::is_up(&home, &profile, &image)).await?)
+}
+
+pub async fn is_connected(home: &Home, machine: &str) -> anyhow::Result<bool> {
+    network::is_connected(home, machine).await
+}
+
+/// The files of a machine as they lie on the host: under /var, or among its own changes.
+pub fn look_at(home: &Home, machine: &str, path: &str) -> Option<Vec<u8>> {
+    match path.strip_prefix("/var/") {
+        Some(in_var) => std::fs::read(var_dir(home, machine).join(in_var)).ok(),
+        None => read_file(home, machine, path),
+    }
 }
 
 /// Whether a machine's own changes have this file (not under /var); also of one that is stopped.
@@ -101,15 +123,17 @@ pub fn read_file(home: &Home, machine: &str, path: &str) -> Option<Vec<u8>> {
     std::fs::read(machine::Paths::new(home, machine).upper().join(path.trim_start_matches('/'))).ok()
 }
 
-/// Replaces a file (not under /var) of a machine, by a rename: nobody reads half of it. In one that runs
+/// Replaces a file of a machine, by a rename: nobody reads half of it. In one that runs
 /// by way of its init's root, because what lies under a mounted overlay must not be changed.
 pub fn write_file(home: &Home, machine: &str, file: &model::node_spec::NodeFile) -> anyhow::Result<()> {
     let paths = machine::Paths::new(home, machine);
-    let root = match paths.running() {
-        Some(init) => std::path::PathBuf::from(format!("/proc/{}/root", init.pid)),
-        None => paths.upper(),
+    // /var is no overlay.
+    let target = match (file.path.strip_prefix("/var/"), paths.running()) {
+        (Some(in_var), _) => paths.var().join(in_var),
+        (None, Some(init)) => std::path::PathBuf::from(format!("/proc/{}/root", init.pid))
+            .join(file.path.trim_start_matches('/')),
+        (None, None) => paths.upper().join(file.path.trim_start_matches('/')),
     };
-    let target = root.join(file.path.trim_start_matches('/'));
     let new = target.with_extension("new");
     fs_err::write(&new, &file.data)?;
     fs_err::set_permissions(&new, std::os::unix::fs::PermissionsExt::from_mode(file.mode))?;

@@ -117,10 +117,21 @@ pub async fn attach(home: &Home, cluster: &Cluster, machine: &str, ip: Ipv4Addr,
     net.veth(&veth).await
 }
 
-/// Bridge and address are there.
-pub async fn is_up(home: &Home, cluster: &Cluster) -> Result<bool> {
+/// Has this machine a cable? Where it leads to is the network's business.
+pub async fn is_connected(home: &Home, machine: &str) -> Result<bool> {
+    Ok(Netlink::open()?.link(&cable_name(home, machine)).await?.is_some())
+}
+
+/// Bridge and address are there, and the cables of these machines are plugged in.
+pub async fn is_up(home: &Home, cluster: &Cluster, machines: &[String]) -> Result<bool> {
     let net = Netlink::open()?;
     let Some(bridge) = net.link(&bridge_name(home, &cluster.name)).await? else { return Ok(false) };
+    for machine in machines {
+        let cable = net.link(&cable_name(home, machine)).await?;
+        if cable.is_some_and(|c| c.controller != Some(bridge.index)) {
+            return Ok(false);
+        }
+    }
     let gateway = cluster.gateway();
     Ok(net.addresses().await?.iter().any(|(index, a)| *index == bridge.index && a.addr() == gateway))
 }

@@ -1,6 +1,10 @@
 //! Flags that every command takes.
 
+use std::time::Duration;
+
 use clap::Args;
+
+use super::values::go_duration;
 
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Global options")]
@@ -29,6 +33,9 @@ pub struct Globals {
     /// Keep this command out of the audit log
     #[arg(long = "skip-audit", global = true)]
     pub skip_audit: bool,
+    /// How long to wait for another command that changes the same cluster; as long as it takes unless said
+    #[arg(long = "lock-timeout", global = true, value_name = "DURATION", value_parser = go_duration)]
+    pub lock_timeout: Option<Duration>,
 
     #[arg(short, long, global = true, hide = true)]
     bootstrapper: Option<String>,

@@ -1,6 +1,7 @@
 //! `delete`: nothing of a cluster is left behind, also when its configuration is broken or gone.
 
 use anyhow::{Context as _, Result};
+use engine::crash;
 use model::{Cluster, Fault, Reason, minikube};
 
 use super::cluster as common;
@@ -97,12 +98,14 @@ pub async fn remove(ctx: &Ctx, name: &str, cluster: Option<&Cluster>, lock: Prof
         ctx.warn(fault.message);
     }
     let dir = ctx.home.profile(name);
+    crash::place("remove-profile", "before");
     match std::fs::remove_dir_all(&dir) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
             return Err(e).with_context(|| format!("remove {}", dir.display()));
         }
         _ => {}
     }
+    crash::place("remove-profile", "after");
     lock.remove();
     Ok(())
 }

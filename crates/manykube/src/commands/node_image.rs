@@ -120,6 +120,7 @@ fn build(ctx: &Ctx, store: &Store, version: Option<&str>, kubelet: bool, jobs: O
     ctx.emit(Event::PhaseStarted { phase: phase.clone(), step: None });
     let options = BuildOptions { jobs, ..BuildOptions::default() };
     let show = |event| {
+        pass(&event);
         if let Some(event) = progress(&phase, event) {
             ctx.emit(event);
         }
@@ -132,6 +133,17 @@ fn build(ctx: &Ctx, store: &Store, version: Option<&str>, kubelet: bool, jobs: O
     };
     ctx.emit(Event::info(Style::Ready, format!("The {what} {name} is ready")));
     Ok(())
+}
+
+/// A build may be made to die at any of its stages.
+fn pass(event: &BuildEvent) {
+    match event {
+        BuildEvent::Started { component } => engine::crash::place(&format!("image/{component}"), "before"),
+        BuildEvent::Finished { component, .. } => {
+            engine::crash::place(&format!("image/{component}"), "after")
+        }
+        _ => {}
+    }
 }
 
 fn progress(phase: &str, event: BuildEvent) -> Option<Event> {

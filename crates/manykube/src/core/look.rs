@@ -14,7 +14,7 @@ use model::status::{Apiserver, Host, NodeStatusInput};
 use model::{Cluster, Cni, Home, Node, names};
 use plan::{Api, Image, MachineState, Observed, ObservedNode};
 
-use super::{images, machines, manifests, setup};
+use super::{certificates, images, machines, manifests, setup};
 
 /// Everything asked here is on this machine: an answer that takes longer is none.
 const LOOK: Duration = Duration::from_millis(1500);
@@ -33,7 +33,9 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
             None => None,
         }
     };
-    let (network, api) = tokio::join!(drivers::native::network_is_up(home, cluster), api);
+    let running: Vec<String> =
+        machines.iter().filter(|(_, s)| **s == Machine::Running).map(|(m, _)| m.clone()).collect();
+    let (network, api) = tokio::join!(drivers::native::network_is_up(home, cluster, &running), api);
     // An API that does not answer may still be that of a cluster which was set up long ago.
     let remembered = configured_file(home, &cluster.name).exists();
     let (configured, system_ready) = match &api {
@@ -51,6 +53,8 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
         None => BTreeMap::new(),
     };
     let answers = api.is_some();
+    let found = certificates::look(home, cluster)?;
+    let found = found.as_ref();
     let seen = join_all(wanted.chain(strays).map(|(machine, node)| {
         let state = machines.get(&machine).copied();
         let (peers, identity, in_api) = (&peers, identity.as_ref(), in_api.get(&machine));
@@ -58,9 +62,19 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
             let place = Place { home, cluster, machine: &machine, node, identity };
             let mut observed = observe_node(place, state, in_api).await;
             observed.adopted |= !answers && remembered;
+            observed.registered |= !answers;
+            if configured
+                && node.is_some_and(|n| n.control_plane)
+                && state.is_some()
+                && !has_etcd_data(home, &machine)
+            {
+                (observed.outside, observed.bereft) = (true, true);
+            }
             if let Some(node) = node.filter(|_| state.is_some()) {
                 let (wanted, recorded) = (Setup::of(cluster, node), setup::recorded(home, &machine));
-                observed.setup = setup::state(&wanted, recorded.as_ref());
+                let (certified, api_certificate) = certificates::of_node(home, cluster, node, found);
+                observed.setup = setup::state(&wanted, recorded.as_ref()).max(certified);
+                observed.api_certificate = api_certificate || !node.control_plane;
                 observed.adopted &= wanted.same_in_api(&recorded.unwrap_or_default());
             }
             observed.peers = drivers::native::read_file(home, &machine, PEERS_PATH).as_ref() == Some(peers);
@@ -70,7 +84,7 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
     .await;
     Ok(Observed {
         image: if images::missing(home, cluster)?.is_empty() { Image::Present } else { Image::Absent },
-        certificates: Identity::load(home, &cluster.name).is_ok(),
+        certificates: found.is_some_and(|f| f.stale.is_empty()),
         network: network?,
         nodes: seen.into_iter().filter(|(_, n)| n.machine != MachineState::Absent).collect(),
         configured,
@@ -115,7 +129,8 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
             Some(Machine::Stopped) => MachineState::Stopped,
             Some(Machine::Running) => MachineState::Running,
         },
-        up: agent.as_ref().is_some_and(is_up),
+        up: agent.as_ref().is_some_and(is_up)
+            && drivers::native::is_connected(home, machine).await.unwrap_or(true),
         api: match own_api {
             Some(Health::Ready) => Api::Ready,
             Some(Health::Serving) => Api::Serving,
@@ -124,9 +139,12 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
         held: control_plane.is_some() && state.is_some() && !runs(API_SERVER_POD),
         controllers: state.is_some() && runs(CONTROLLERS),
         adopted: in_api.is_some_and(|n| is_adopted(cluster, n)),
+        registered: in_api.is_some(),
         ready: in_api.is_some_and(|n| n.ready),
         peers: true,
         setup: plan::Setup::AsWanted,
+        api_certificate: true,
+        bereft: false,
         outside: control_plane.is_some() && outside_file(home, machine).exists(),
     }
 }
@@ -135,6 +153,14 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
 pub fn outside_file(home: &Home, machine: &str) -> std::path::PathBuf {
     let in_var = bootstrap::paths::OUTSIDE.trim_start_matches("/var/");
     drivers::native::var_dir(home, machine).join(in_var)
+}
+
+/// The first file of etcd's log: whoever was ever a member has one.
+pub fn has_etcd_data(home: &Home, machine: &str) -> bool {
+    let wal = drivers::native::var_dir(home, machine)
+        .join(bootstrap::paths::ETCD_DATA.trim_start_matches("/var/"))
+        .join("member/wal");
+    std::fs::read_dir(wal).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 pub fn configured_file(home: &Home, profile: &str) -> std::path::PathBuf {

@@ -1,12 +1,14 @@
 //! What touches machines: observe, plan, run. The commands call these and nothing below them.
 
 mod able;
+mod certificates;
 mod etcd;
 mod images;
 mod look;
 mod machines;
 mod manifests;
 pub mod pause;
+mod recover;
 mod room;
 mod setup;
 mod shared;
@@ -28,6 +30,7 @@ use model::{Cluster, Fault, Node, Reason};
 use plan::{Leave, Member, Observed, Plan, Refusal, phase};
 
 pub use able::able;
+pub use recover::FRESHEST;
 
 use crate::ctx::Ctx;
 use crate::report::{self, Event, steps::start as step};
@@ -42,6 +45,8 @@ const TAKE_DOWN: Duration = Duration::from_secs(120);
 pub struct StartOpts {
     pub dry_run: bool,
     pub wait_timeout: Duration,
+    /// A node whose copy of etcd's data is to be taken, when the majority is lost for good.
+    pub recover_from: Option<String>,
 }
 
 /// What a start did.
@@ -60,7 +65,15 @@ pub fn driver(ctx: &Ctx) -> Native {
 /// (not when dry) and writes the user's kubeconfig afterwards.
 pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Started> {
     let driver = driver(ctx);
+    let unfinished = || recover::unfinished(&ctx.home, &cluster.name).map(|_| FRESHEST.to_owned());
+    if let Some(from) = opts.recover_from.clone().or_else(unfinished).filter(|_| !opts.dry_run) {
+        recover::recover(ctx, cluster, &from, &opts).await?;
+    }
     let observed = look::observe(&ctx.home, cluster, &driver).await?;
+    if let Some(fault) = recover::all_is_lost(ctx, cluster, &observed) {
+        return Err(fault.into());
+    }
+    certificates::tell(ctx, cluster)?;
     let plan = plan::start(cluster, &observed);
     if opts.dry_run {
         for line in plan.to_string().lines() {

@@ -21,6 +21,7 @@ pub fn recorded(home: &Home, machine: &str) -> Option<Setup> {
 fn record(home: &Home, machine: &str, setup: &Setup) -> Result<()> {
     let new = path(home, machine).with_extension("new");
     fs_err::write(&new, serde_json::to_vec_pretty(setup)?)?;
+    engine::crash::place(&format!("setup/{machine}"), "midway");
     Ok(fs_err::rename(&new, path(home, machine))?)
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bootstrap::api::{self, Nodes};
@@ -37,7 +37,7 @@ impl Shared {
         if let Some(pki) = self.pki.get() {
             return Ok(pki);
         }
-        let pki = pki::ensure(home, cluster, SystemTime::now())?;
+        let pki = pki::ensure(home, cluster, crate::host::now())?;
         Ok(self.pki.get_or_init(|| pki))
     }
 

@@ -35,6 +35,7 @@ pub fn edit(path: &Path, change: impl FnOnce(&mut Value) -> bool) -> Result<bool
         std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
     }
     let _lock = FileLock::acquire(path)?;
+    atomic::sweep(path);
     let mut doc = read(path)?;
     if !change(&mut doc) {
         return Ok(false);

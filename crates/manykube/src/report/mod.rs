@@ -83,6 +83,7 @@ impl Recorder {
         let mut file = fs_err::File::create(path)?.into_parts().0;
         file.write_all(std::mem::take(&mut recording.pending).as_bytes())?;
         recording.file = Some(file);
+        engine::crash::place("events", "after");
         Ok(())
     }
 

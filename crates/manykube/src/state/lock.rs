@@ -1,5 +1,6 @@
 //! One command at a time changes a profile.
 
+use std::cell::RefCell;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -7,9 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use engine::crash;
+use model::{Fault, Reason};
 
 use crate::ctx::Ctx;
 use crate::report::{Event, Style};
+use crate::state::atomic;
 
 /// How often a waiting command looks again. Polled, so that Ctrl-C ends the wait.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -25,15 +29,28 @@ impl ProfileLock {
     /// Waits for the command that holds it, and says for which. Ctrl-C ends the wait.
     pub async fn acquire(ctx: &Ctx, profile: &str) -> Result<ProfileLock> {
         let path = ctx.home.profile_lock(profile);
-        let waiting = |pid: Option<u32>| {
-            let who = pid.map_or_else(|| "another command".to_owned(), |p| format!("process {p}"));
+        let holder = RefCell::new(String::new());
+        let waiting = |who: String| {
             let message = format!("Waiting for {who}, which is changing \"{profile}\" ...");
             ctx.emit(Event::info(Style::Waiting, message));
+            *holder.borrow_mut() = who;
         };
-        tokio::select! {
-            lock = acquire(&path, &waiting) => lock.with_context(|| format!("lock {}", path.display())),
+        let too_long = async {
+            match ctx.lock_timeout {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        let command = format!("{} {}", ctx.tool, ctx.called);
+        let lock = tokio::select! {
+            lock = acquire(&path, &command, &waiting) => lock.with_context(|| format!("lock {}", path.display()))?,
+            () = too_long => return Err(held(profile, &holder.borrow()).into()),
             () = ctx.cancel.cancelled() => anyhow::bail!("interrupted"),
-        }
+        };
+        // Nobody else writes there now, so what is half written is a dead one's.
+        atomic::sweep_all(&ctx.home.profile(profile));
+        crash::place("lock", "after");
+        Ok(lock)
     }
 
     /// Removes the lock's file: the profile is gone. Whoever waits for it makes a new one.
@@ -42,7 +59,22 @@ impl ProfileLock {
     }
 }
 
-async fn acquire(path: &Path, waiting: &dyn Fn(Option<u32>)) -> Result<ProfileLock> {
+fn held(profile: &str, who: &str) -> Fault {
+    let who = if who.is_empty() { "another command" } else { who };
+    Fault::new(Reason::ProfileLocked, format!("\"{profile}\" is still being changed by {who}"))
+        .advice("Try again when it is done, or wait longer with --lock-timeout")
+}
+
+/// As it stands in the lock's file: the process, and what it was called with.
+fn holder(text: &str) -> String {
+    match text.trim().split_once(' ') {
+        _ if text.trim().is_empty() => "another command".to_owned(),
+        Some((pid, command)) => format!("process {pid} ({command})"),
+        None => format!("process {}", text.trim()),
+    }
+}
+
+async fn acquire(path: &Path, command: &str, waiting: &dyn Fn(String)) -> Result<ProfileLock> {
     if let Some(dir) = path.parent() {
         fs_err::create_dir_all(dir)?;
     }
@@ -54,10 +86,10 @@ async fn acquire(path: &Path, waiting: &dyn Fn(Option<u32>)) -> Result<ProfileLo
             Ok(()) if !is_at(&file, path) => continue,
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                let _ = file.read_to_string(&mut holder);
+                let mut text = String::new();
+                let _ = file.read_to_string(&mut text);
                 if !std::mem::replace(&mut said, true) {
-                    waiting(holder.trim().parse().ok());
+                    waiting(holder(&text));
                 }
                 tokio::time::sleep(INTERVAL).await;
                 continue;
@@ -66,7 +98,7 @@ async fn acquire(path: &Path, waiting: &dyn Fn(Option<u32>)) -> Result<ProfileLo
         }
         file.set_len(0)?;
         file.rewind()?;
-        writeln!(file, "{}", std::process::id())?;
+        writeln!(file, "{} {command}", std::process::id())?;
         return Ok(ProfileLock { file, path: path.to_owned() });
     }
 }
@@ -92,16 +124,17 @@ mod tests {
     async fn the_second_waits_for_the_first_and_knows_its_pid() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("locks/demo.lock");
-        let first = acquire(&path, &|_| panic!("free")).await.unwrap();
-        let told = Mutex::new(None);
-        let note = |pid| *told.lock().unwrap() = pid;
-        let second = acquire(&path, &note);
+        let first = acquire(&path, "manykube start", &|_| panic!("free")).await.unwrap();
+        let told = Mutex::new(String::new());
+        let note = |who| *told.lock().unwrap() = who;
+        let second = acquire(&path, "manykube stop", &note);
         tokio::pin!(second);
         tokio::select! {
             _ = &mut second => panic!("taken twice"),
             () = tokio::time::sleep(INTERVAL * 3) => {}
         }
-        assert_eq!(*told.lock().unwrap(), Some(std::process::id()));
+        let (told, pid) = (told.lock().unwrap().clone(), std::process::id());
+        assert_eq!(told, format!("process {pid} (manykube start)"));
         // Removed while another waits: that one must not hold the removed file.
         first.remove();
         second.await.unwrap();

@@ -1,12 +1,15 @@
 //! Profiles on disk: the desired state of each cluster.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use anyhow::Result as Anyhow;
 use model::config_file::{self, ConfigFile};
 use model::{Cluster, Fault, Home, Reason};
 use serde_json::{Map, Value};
 
+use super::lock::ProfileLock;
 use super::{atomic, scheduled};
+use crate::ctx::Ctx;
 
 /// The profile's configuration; `None` when there is no such profile. A file that cannot be read stays as it is.
 pub fn load(home: &Home, profile: &str) -> Result<Option<ConfigFile>, Fault> {
@@ -19,10 +22,40 @@ pub fn load(home: &Home, profile: &str) -> Result<Option<ConfigFile>, Fault> {
     config_file::parse(&text).map(Some).map_err(|e| unreadable(&path, &e.to_string()))
 }
 
+fn backup(path: &Path) -> PathBuf {
+    path.with_extension("json.bak")
+}
+
+/// Puts the last good configuration in the place of one that is no JSON any more: half of a file, or an
+/// empty one. What is wrong in another way is for the user to decide.
+pub async fn mend(ctx: &Ctx, profile: &str) -> Anyhow<()> {
+    let path = ctx.home.profile_config(profile);
+    let broken = || std::fs::read_to_string(&path).is_ok_and(|t| serde_json::from_str::<Value>(&t).is_err());
+    let good = || std::fs::read_to_string(backup(&path)).ok().filter(|t| config_file::parse(t).is_ok());
+    if !broken() || good().is_none() {
+        return Ok(());
+    }
+    let _lock = ProfileLock::acquire(ctx, profile).await?;
+    if let (true, Some(text)) = (broken(), good()) {
+        let kept = path.with_extension("json.broken");
+        fs_err::rename(&path, &kept)?;
+        atomic::write(&path, text.as_bytes(), 0o600)?;
+        let (path, kept) = (path.display(), kept.display());
+        ctx.warn(format!(
+            "{path} was damaged: the last good one is taken, the damaged one is kept as {kept}"
+        ));
+    }
+    Ok(())
+}
+
 fn unreadable(path: &Path, why: &str) -> Fault {
-    let backup = path.with_extension("json.bak");
+    let backup = backup(path);
     let advice = if backup.exists() {
-        format!("Mend the file, or put back the last good one: cp {} {}", backup.display(), path.display())
+        format!(
+            "Run start, which puts back the last good one, or do so yourself: cp {} {}",
+            backup.display(),
+            path.display()
+        )
     } else {
         "Mend the file, or remove the cluster with delete".to_owned()
     };
@@ -39,24 +72,26 @@ pub fn not_found(profile: &str) -> Fault {
     Fault::new(Reason::ProfileNotFound, format!("Profile \"{profile}\" not found."))
 }
 
-/// Saves the desired state. The file that was there is kept as `config.json.bak` if it was a good one.
+/// Saves the desired state, and beside it a copy as `config.json.bak`: who breaks the one has the other.
 pub fn save(home: &Home, cluster: &Cluster, previous: Option<&Map<String, Value>>) -> Result<(), Fault> {
     let path = home.profile_config(&cluster.name);
     let failed = |e: std::io::Error| {
         Fault::new(Reason::SaveProfile, format!("Unable to save {}: {e}", path.display()))
     };
     let text = config_file::render_text(cluster, previous);
-    match std::fs::read_to_string(&path) {
-        // A save that changes nothing keeps the older backup, which may differ.
-        Ok(old) if old == text => return Ok(()),
-        Ok(old) if let Ok(file) = config_file::parse(&old) => {
-            // What minikube wrote is kept for good, so that one can go back.
-            let kept = if file.migrated.is_some() { "json.minikube" } else { "json.bak" };
-            atomic::write(&path.with_extension(kept), old.as_bytes(), 0o600).map_err(failed)?;
-        }
-        _ => {}
+    // What minikube wrote is kept for good, so that one can go back.
+    if let Ok(old) = std::fs::read_to_string(&path)
+        && config_file::parse(&old).is_ok_and(|file| file.migrated.is_some())
+    {
+        atomic::write(&path.with_extension("json.minikube"), old.as_bytes(), 0o600).map_err(failed)?;
     }
-    atomic::write(&path, text.as_bytes(), 0o600).map_err(failed)
+    for file in [&path, &backup(&path)] {
+        if std::fs::read_to_string(file).is_ok_and(|old| old == text) {
+            continue;
+        }
+        atomic::write(file, text.as_bytes(), 0o600).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// Notes when the cluster will be stopped, or that it will not. Nothing else of the file changes.
@@ -128,13 +163,12 @@ mod tests {
         let mut cluster = sample("demo");
         assert_eq!(load(&home, "demo").unwrap(), None);
         save(&home, &cluster, None).unwrap();
-        let first = std::fs::read(home.profile_config("demo")).unwrap();
         cluster.memory_mib = 4096;
         save(&home, &cluster, None).unwrap();
         save(&home, &cluster, None).unwrap();
         assert_eq!(require(&home, "demo").unwrap().cluster, cluster);
-        let backup = home.profile_config("demo").with_extension("json.bak");
-        assert_eq!(std::fs::read(&backup).unwrap(), first);
+        let path = home.profile_config("demo");
+        assert_eq!(std::fs::read(backup(&path)).unwrap(), std::fs::read(&path).unwrap());
 
         // A broken file is neither loaded, nor changed, nor taken for the last good one.
         std::fs::write(home.profile_config("demo"), "{\n  \"Name\": oops").unwrap();

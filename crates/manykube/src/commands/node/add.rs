@@ -9,12 +9,15 @@ use super::{Among, WAIT, common, load, remove, role, shown};
 use crate::ctx::Ctx;
 use crate::report::{Event, Style};
 use crate::state::lock::ProfileLock;
+use crate::state::pending::{self, Pending};
 use crate::state::profile;
 use crate::{core, host};
 
 /// What is to be, with all that can be refused looked at; nothing is saved yet.
 struct Prepared {
     file: ConfigFile,
+    /// Without the new ones, also when an earlier command has put them into the file.
+    before: Cluster,
     cluster: Cluster,
     new: Vec<Node>,
 }
@@ -25,23 +28,31 @@ impl Prepared {
     }
 
     fn save(&self, ctx: &Ctx) -> Result<()> {
+        pending::begin(&ctx.home, &self.cluster, Pending::Adding, &self.new)?;
         Ok(profile::save(&ctx.home, &self.cluster, Some(&self.file.raw))?)
     }
 }
 
 async fn prepare(ctx: &Ctx, request: &Request) -> Result<Prepared> {
     let file = load(ctx)?;
-    let new = request.nodes(&file.cluster)?;
+    let new =
+        request.nodes(&file.cluster, &pending::unfinished(&ctx.home, &file.cluster, Pending::Adding))?;
     names_are_free(ctx, &file.cluster, &new)?;
+    let mut before = file.cluster.clone();
+    before.nodes.retain(|n| new.iter().all(|m| m.name != n.name));
     let mut cluster = file.cluster.clone();
-    cluster.nodes.extend(new.iter().cloned());
-    cluster.share_memory(file.cluster.nodes.len(), host::size().memory_mib);
-    common::able(Some(&file.cluster), &cluster)?;
+    if before.nodes.len() == cluster.nodes.len() {
+        cluster.nodes.extend(new.iter().cloned());
+        cluster.share_memory(before.nodes.len(), host::size().memory_mib);
+    } else {
+        ctx.emit(Event::info(Style::Notice, "Carrying on where an earlier command was cut short"));
+    }
+    common::able(Some(&before), &cluster)?;
     if request.edit.version.is_some() {
         core::images_can(ctx, &cluster)?;
     }
     core::room(ctx, &cluster, false).await?.into_iter().for_each(|w| ctx.warn(w));
-    Ok(Prepared { file, cluster, new })
+    Ok(Prepared { file, before, cluster, new })
 }
 
 /// A machine may not bear the name of another profile, or of a machine of one.
@@ -70,7 +81,7 @@ pub async fn add(ctx: &Ctx, request: &Request) -> Result<()> {
     let _lock = ProfileLock::acquire(ctx, &ctx.profile).await?;
     let prepared = prepare(ctx, request).await?;
     common::require_healthy(ctx, &prepared.file.cluster).await?;
-    let Prepared { file, cluster, new } = &prepared;
+    let Prepared { before, cluster, new, .. } = &prepared;
     announce(ctx, request, cluster, new);
     if request.control_plane {
         crate::commands::start::desired::even(cluster).into_iter().for_each(|w| ctx.warn(w));
@@ -84,7 +95,8 @@ pub async fn add(ctx: &Ctx, request: &Request) -> Result<()> {
         }
         return Err(error);
     }
-    common::point_kubeconfig(ctx, &file.cluster, cluster)?;
+    common::point_kubeconfig(ctx, before, cluster)?;
+    pending::end(&ctx.home, &cluster.name, |name| new.iter().any(|n| n.name == name))?;
     for node in new {
         let message = format!("Successfully added {} to {}!", shown(cluster, node), cluster.name);
         ctx.emit(Event::info(Style::Ready, message));
@@ -118,7 +130,16 @@ pub async fn create(ctx: &Ctx, request: &Request, among: Among) -> Result<()> {
         ctx.emit(Event::info(Style::Starting, message));
     }
     prepared.save(ctx)?;
-    core::create(ctx, cluster, &prepared.machines(), WAIT).await?;
+    if let Err(error) = core::create(ctx, cluster, &prepared.machines(), WAIT).await {
+        // Whoever interrupts it may want to carry on; what cannot be made is not kept for `start` to trip over.
+        if !ctx.cancel.is_cancelled() {
+            for node in prepared.new.iter().rev() {
+                remove(ctx, &load(ctx)?, node, true).await?;
+            }
+        }
+        return Err(error);
+    }
+    pending::end(&ctx.home, &cluster.name, |name| prepared.new.iter().any(|n| n.name == name))?;
     for node in &prepared.new {
         let name = shown(cluster, node);
         let hint = ctx.hint(&format!("{} start {name}", among.noun()));

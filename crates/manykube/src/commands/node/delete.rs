@@ -11,7 +11,7 @@ use crate::core;
 use crate::ctx::Ctx;
 use crate::report::{Event, Style};
 use crate::state::lock::ProfileLock;
-use crate::state::profile;
+use crate::state::{pending, profile};
 
 pub async fn delete(ctx: &Ctx, name: &str, force: bool) -> Result<()> {
     let _lock = ProfileLock::acquire(ctx, &ctx.profile).await?;
@@ -37,8 +37,9 @@ pub async fn remove(ctx: &Ctx, file: &ConfigFile, node: &Node, force: bool) -> R
     core::leave(ctx, cluster, node, Leave::Delete, force).await?;
     let mut after = cluster.clone();
     after.nodes.retain(|n| n.name != node.name);
-    profile::save(&ctx.home, &after, Some(&file.raw))?;
     let certificates = ctx.home.profile(&cluster.name).join("pki/nodes").join(cluster.machine(node));
     let _ = std::fs::remove_dir_all(certificates);
-    Ok(common::point_kubeconfig(ctx, cluster, &after)?)
+    common::point_kubeconfig(ctx, cluster, &after)?;
+    pending::end(&ctx.home, &cluster.name, |name| name == node.name)?;
+    Ok(profile::save(&ctx.home, &after, Some(&file.raw))?)
 }

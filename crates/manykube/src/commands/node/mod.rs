@@ -20,6 +20,7 @@ use model::{Cluster, Node, Reason};
 
 use super::cluster as common;
 use crate::ctx::Ctx;
+use crate::state::pending::{self, Pending};
 pub use among::Among;
 pub use args::{
     AllArgs, Args, Command, CreateArgs, DeleteArgs, LogsArgs, NameArgs, SetArgs, SshArgs, StartArgs,
@@ -56,12 +57,12 @@ pub fn perform(ctx: &Ctx, command: &Command, among: Among) -> Result<u8> {
         Command::List => look::list(ctx, among)?,
         Command::Add(args) => {
             let request = Request::add(args)?;
-            request.nodes(&common::load(ctx)?)?;
+            could(ctx, &request)?;
             ctx.run(add::add(ctx, &request))?;
         }
         Command::Create(args) => {
             let request = Request::create(args)?;
-            request.nodes(&common::load(ctx)?)?;
+            could(ctx, &request)?;
             ctx.run(add::create(ctx, &request, among))?;
         }
         Command::Delete(args) => {
@@ -90,6 +91,12 @@ pub fn perform(ctx: &Ctx, command: &Command, among: Among) -> Result<u8> {
         Command::Logs(args) => return logs::run(ctx, args, among),
     }
     Ok(0)
+}
+
+/// Is there room for these, under these names?
+fn could(ctx: &Ctx, request: &Request) -> Result<(), model::Fault> {
+    let cluster = common::load(ctx)?;
+    request.nodes(&cluster, &pending::unfinished(&ctx.home, &cluster, Pending::Adding)).map(drop)
 }
 
 /// What a node is called in messages.

@@ -13,7 +13,7 @@ use crate::ctx::Ctx;
 use crate::host;
 use crate::report::{Event, Style};
 use crate::state::lock::ProfileLock;
-use crate::state::profile;
+use crate::state::{pending, profile};
 
 pub fn run(ctx: &Ctx, args: &StartArgs, among: Among) -> Result<()> {
     let name = args.which.get(among, "start")?;
@@ -24,7 +24,7 @@ pub fn run(ctx: &Ctx, args: &StartArgs, among: Among) -> Result<()> {
         Some(name) if among == Among::Workers && common::node(&cluster, Some(name)).is_err() => {
             let mut request = Request::one(Some(name), &args.flags)?;
             request.delete_on_failure = args.delete_on_failure;
-            request.nodes(&cluster)?;
+            super::could(ctx, &request)?;
             ctx.run(add::add(ctx, &request))
         }
         Some(name) => {
@@ -78,6 +78,7 @@ async fn start(
     }
     match core::add(ctx, &cluster, &machines, WAIT).await {
         Ok(started) => {
+            pending::end(&ctx.home, &cluster.name, |name| nodes.iter().any(|n| n.name == name))?;
             ctx.emit(Event::info(Style::Ready, done(&cluster, &nodes, started)));
             Ok(())
         }

@@ -11,6 +11,7 @@ use crate::core;
 use crate::ctx::Ctx;
 use crate::report::{Event, Output, Style};
 use crate::state::lock::ProfileLock;
+use crate::state::pending;
 
 pub fn run(ctx: &Ctx, args: &AllArgs, among: Among) -> Result<u8> {
     match args.get(among, "stop")? {
@@ -49,6 +50,7 @@ async fn stop(ctx: &Ctx, name: Option<&str>, among: Among) -> Result<()> {
         ctx.emit(Event::info(Style::Stopping, format!("Stopping node \"{}\"  ...", cluster.machine(node))));
         fault::lift(ctx, &cluster.name, Some(&cluster.machine(node))).await?;
         core::leave(ctx, &cluster, node, Leave::Stop, false).await?;
+        pending::end(&ctx.home, &cluster.name, |name| name == node.name)?;
         let message = format!("Successfully stopped node {}", shown(&cluster, node));
         ctx.emit(Event::info(Style::Stopped, message));
     }

@@ -42,7 +42,11 @@ impl Request {
         Ok(Request { name, control_plane: false, worker: true, count: 1, delete_on_failure: false, edit })
     }
 
-    pub fn nodes(&self, cluster: &Cluster) -> Result<Vec<Node>, Fault> {
+    /// Nodes that are not in the cluster yet; or, when this very request was cut short, those of it.
+    pub fn nodes(&self, cluster: &Cluster, unfinished: &[Node]) -> Result<Vec<Node>, Fault> {
+        if let Some(again) = self.again(cluster, unfinished)? {
+            return Ok(again);
+        }
         self.check(cluster)?;
         let name = self.name.as_deref();
         let full = || usage(format!("{} has no room for {} more nodes", cluster.network.subnet, self.count));
@@ -55,6 +59,22 @@ impl Request {
             new.push(node);
         }
         Ok(new)
+    }
+
+    fn again(&self, cluster: &Cluster, unfinished: &[Node]) -> Result<Option<Vec<Node>>, Fault> {
+        let named = |n: &&Node| {
+            n.control_plane == self.control_plane && self.name.as_ref().is_none_or(|name| *name == n.name)
+        };
+        let mut found = Vec::new();
+        for node in unfinished.iter().filter(named) {
+            let version = cluster.kubernetes_version.clone();
+            let plain =
+                Node { config: model::NodeConfig::default(), kubernetes_version: version, ..node.clone() };
+            if change::node(cluster, &plain, &self.edit, host::size())? == *node {
+                found.push(node.clone());
+            }
+        }
+        Ok((found.len() == self.count as usize && !found.is_empty()).then_some(found))
     }
 
     fn check(&self, cluster: &Cluster) -> Result<(), Fault> {
@@ -97,13 +117,30 @@ mod tests {
     fn each_has_what_was_asked_for() {
         let mut three = request(None, 3);
         three.edit.set.labels.insert("a".into(), "b".into());
-        let nodes = three.nodes(&sample("demo")).unwrap();
+        let nodes = three.nodes(&sample("demo"), &[]).unwrap();
         let names: Vec<&str> = nodes.iter().map(|n| n.name.as_str()).collect();
         assert_eq!(names, ["m02", "m03", "m04"]);
         assert!(nodes.iter().all(|n| n.config.labels.contains_key("a") && !n.control_plane));
         let mut older = request(Some("old"), 1);
         older.edit.version = Some("banana".into());
-        assert_eq!(older.nodes(&sample("demo")).unwrap_err().reason, Reason::Usage);
+        assert_eq!(older.nodes(&sample("demo"), &[]).unwrap_err().reason, Reason::Usage);
+    }
+
+    #[test]
+    fn the_same_again_means_the_same_nodes() {
+        let mut cluster = sample("demo");
+        let mut asked = request(None, 2);
+        asked.edit.set.labels.insert("a".into(), "b".into());
+        let new = asked.nodes(&cluster, &[]).unwrap();
+        cluster.nodes.extend(new.clone());
+        assert_eq!(asked.nodes(&cluster, &new).unwrap(), new);
+        let one = Request { count: 1, ..asked.clone() };
+        assert_eq!(one.nodes(&cluster, &new).unwrap()[0].name, "m04", "another request");
+        let plain = Request { edit: Edit::default(), ..asked };
+        assert_eq!(plain.nodes(&cluster, &new).unwrap()[0].name, "m04", "other options");
+        let named = Request { name: Some("m02".into()), ..one };
+        assert_eq!(named.nodes(&cluster, &new).unwrap(), new[..1]);
+        assert!(named.nodes(&cluster, &[]).is_err(), "it is there");
     }
 
     #[test]
@@ -118,7 +155,7 @@ mod tests {
             request(None, 251),
             Request { worker: false, ..request(None, 1) },
         ] {
-            assert_eq!(bad.nodes(&cluster).unwrap_err().reason, Reason::Usage, "{bad:?}");
+            assert_eq!(bad.nodes(&cluster, &[]).unwrap_err().reason, Reason::Usage, "{bad:?}");
         }
     }
 }

@@ -99,6 +99,10 @@ pub struct Args {
     /// How long to wait
     #[arg(long, default_value = "6m", value_name = "DURATION", value_parser = go_duration)]
     pub wait_timeout: Duration,
+    /// When etcd has lost its majority for good: make a new one from what this node has of it, or from the
+    /// freshest without a name, and join the others again
+    #[arg(long, value_name = "NODE", num_args = 0..=1, default_missing_value = crate::core::FRESHEST)]
+    pub recover_from: Option<String>,
     /// Check everything and print the plan, but change nothing
     #[arg(long)]
     pub dry_run: bool,

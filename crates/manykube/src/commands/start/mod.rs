@@ -26,7 +26,7 @@ use crate::ctx::Ctx;
 use crate::host;
 use crate::report::{Event, Style};
 use crate::state::lock::ProfileLock;
-use crate::state::profile;
+use crate::state::{pending, profile};
 
 /// What is to be, and what to say about it.
 struct Wanted {
@@ -69,6 +69,7 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
 }
 
 async fn start(ctx: &Ctx, args: &Args) -> Result<()> {
+    profile::mend(ctx, &ctx.profile).await?;
     // All that can be refused is refused before the first file is made.
     let wanted = wanted(ctx, args).await?;
     messages::greeting(ctx, &wanted.cluster, wanted.old.is_some(), args.driver.is_some());
@@ -207,7 +208,11 @@ fn host_can(ctx: &Ctx, args: &Args, driver: DriverKind) -> Result<(), Fault> {
 }
 
 fn opts(args: &Args) -> StartOpts {
-    StartOpts { dry_run: args.dry_run, wait_timeout: args.wait_timeout }
+    StartOpts {
+        dry_run: args.dry_run,
+        wait_timeout: args.wait_timeout,
+        recover_from: args.recover_from.clone(),
+    }
 }
 
 /// `cluster` is what is wanted, and the nodes that still have to go.
@@ -223,6 +228,7 @@ async fn make(ctx: &Ctx, args: &Args, wanted: &Wanted, cluster: &Cluster) -> Res
         tracing::info!("The running cluster does not require reconfiguration");
         messages::already_running(ctx, cluster);
     }
+    pending::end(&ctx.home, &cluster.name, |_| true)?;
     common::write_kubeconfig(ctx, cluster, !cluster.keep_context)?;
     for node in &wanted.changes.removed {
         let message = format!("Deleting node {} from cluster {}", cluster.machine(node), cluster.name);

@@ -1,23 +1,50 @@
 //! The API servers, and all that makes a cluster of them.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use bootstrap::addons::{AddonOptions, StorageImages};
 use bootstrap::{Identity, api};
 use model::cluster::WaitFor;
 use model::{Cni, VipBy};
+use tokio::time::sleep;
 
 use super::Runner;
-use crate::core::{look, machines};
+use crate::core::{look, machines, recover};
 
 /// So many that three API servers can start at once and none is later for it.
 const MANY_CPUS: u32 = 8;
+/// Between two looks whether etcd has lost its majority; its first election takes less.
+const QUORUM: Duration = Duration::from_secs(5);
 
 impl Runner<'_> {
     /// The API server of this very node answers the administrator. What needs roles may take longer.
     pub(super) async fn wait_api(&self, machine: &str) -> Result<()> {
         let client = self.client_of(self.node(machine)?)?;
-        self.unless_it_fails(machine, async { Ok(api::serving(&client, self.patience).await.map(drop)?) })
-            .await
+        let serving = self
+            .unless_it_fails(machine, async { Ok(api::serving(&client, self.patience).await.map(drop)?) });
+        let own = [machine.to_owned()];
+        tokio::select! {
+            met = serving => met,
+            lost = self.majority_is_lost(&own) => Err(lost.fault(self.ctx).into()),
+        }
+    }
+
+    /// By the word of one of these control planes. Never returns while etcd may still come up. Only a cluster
+    /// that was set up has a majority to lose.
+    pub(super) async fn majority_is_lost(&self, members: &[String]) -> recover::Lost {
+        loop {
+            sleep(QUORUM).await;
+            let Ok(cluster) = self.cluster() else { continue };
+            if !look::configured_file(self.home(), self.profile).exists() {
+                continue;
+            }
+            for machine in members {
+                if let Some(lost) = recover::lost_for_good(self.home(), cluster, self.driver, machine).await {
+                    return lost;
+                }
+            }
+        }
     }
 
     pub(super) async fn upload_config(&self) -> Result<()> {

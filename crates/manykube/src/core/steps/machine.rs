@@ -16,7 +16,7 @@ use crate::report::{Event, Style};
 const LOOK_ONCE: Duration = Duration::from_secs(2);
 
 impl Runner<'_> {
-    pub(super) async fn network_up(&self) -> Result<()> {
+    pub(in crate::core) async fn network_up(&self) -> Result<()> {
         for notice in self.driver.network_up(self.cluster()?).await? {
             match notice {
                 drivers::Notice::Told(text) => self.ctx.emit(Event::info(Style::Option, text)),
@@ -77,8 +77,15 @@ impl Runner<'_> {
         drivers::native::write_file(self.home(), machine, &file)
     }
 
+    /// The API server looks at its files and takes up what is new.
+    pub(super) fn certify(&self, machine: &str) -> Result<()> {
+        let pki = self.shared.pki(self.home(), self.cluster()?)?;
+        let files = bootstrap::api_certificate(pki)?;
+        files.iter().try_for_each(|file| drivers::native::write_file(self.home(), machine, file))
+    }
+
     /// Boots, and returns when the node's kubelet runs. A node that gave up is booted again.
-    pub(super) async fn boot(&self, machine: &str) -> Result<()> {
+    pub(in crate::core) async fn boot(&self, machine: &str) -> Result<()> {
         match look::agent(self.home(), machine).await {
             // Somebody asked it to go down and was interrupted: let it, in order.
             Some(agent) if agent.stopping => self.driver.power_off(machine, GRACE).await?,
@@ -86,6 +93,10 @@ impl Runner<'_> {
                 if agent.problem.is_some() || matches!(agent.prepare, PrepareState::Failed { .. }) =>
             {
                 self.driver.power_off(machine, Duration::ZERO).await?;
+            }
+            // Its cable is gone, and with it all addresses and routes that were on it.
+            Some(_) if !drivers::native::is_connected(self.home(), machine).await? => {
+                self.driver.power_off(machine, GRACE).await?;
             }
             _ => {}
         }

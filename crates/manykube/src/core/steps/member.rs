@@ -24,8 +24,16 @@ impl Runner<'_> {
         let (cluster, node) = (self.cluster()?, self.node(machine)?);
         let pki = self.shared.pki(self.home(), cluster)?;
         let etcd = Etcd { home: self.home(), cluster, driver: self.driver, without: machine };
-        etcd.forget(machine, node.ip).await?;
-        let members = etcd.add_learner(machine, node.ip).await?;
+        let others = || cluster.control_planes().map(|n| cluster.machine(n)).filter(|m| m != machine);
+        let others: Vec<String> = others().filter(|m| look::has_etcd_data(self.home(), m)).collect();
+        let learner = async {
+            etcd.forget(machine, node.ip).await?;
+            etcd.add_learner(machine, node.ip).await
+        };
+        let members = tokio::select! {
+            members = learner => members?,
+            lost = self.majority_is_lost(&others) => return Err(lost.fault(self.ctx).into()),
+        };
         let join = Some(bootstrap::etcd::initial_cluster(&members, machine));
         let new = New { pki, join, hold_api: true };
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;

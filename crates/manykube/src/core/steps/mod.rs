@@ -21,7 +21,7 @@ use super::{images, manifests};
 use crate::ctx::Ctx;
 
 /// A node that is asked to power off has this long before it is killed.
-const GRACE: Duration = Duration::from_secs(10);
+pub const GRACE: Duration = Duration::from_secs(10);
 /// Between two looks at something that a user waits for.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Between two looks whether a node gave up while something else is waited for.
@@ -56,6 +56,7 @@ impl<'a> Runner<'a> {
     /// A plan as the engine runs it.
     pub fn phases(&'a self, plan: &plan::Plan) -> Vec<engine::Phase<'a>> {
         let step = |step: &Step| engine::Step {
+            id: step.id(),
             name: step.title().to_owned(),
             node: step.node().map(str::to_owned),
             work: self.work(step.clone()),
@@ -88,9 +89,13 @@ impl<'a> Runner<'a> {
                 Step::ReleaseControllers(m) => self.release_controllers(m).await,
                 Step::ClearLeases => self.clear_leases().await,
                 Step::AdoptNode(m) => self.adopt(m).await,
+                Step::Register(m) => self.register(m).await,
                 Step::WaitNode(m) => self.wait_node(m).await,
                 Step::WaitSystem => self.wait_system().await,
                 Step::Peers(m) => self.tell_peers(m).await,
+                Step::Certify(m) => self.certify(m),
+                Step::Forsake(m) => self.forsake(m),
+                Step::RecoverEtcd(m) => self.recover_etcd(m).await,
                 Step::CreateMember(m) => self.create_member(m).await,
                 Step::PromoteMember(m) => self.promote_member(m).await,
                 Step::Drain(m) => self.drain(m).await,
@@ -104,7 +109,7 @@ impl<'a> Runner<'a> {
         })
     }
 
-    fn home(&self) -> &'a Home {
+    pub(super) fn home(&self) -> &'a Home {
         &self.ctx.home
     }
 
@@ -159,7 +164,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Runs a command of ours in a node; its output, or an error with the end of it.
-    async fn in_node(&self, machine: &str, argv: &[String]) -> Result<String> {
+    pub(super) async fn in_node(&self, machine: &str, argv: &[String]) -> Result<String> {
         let output = self.driver.run(machine, argv, Io::Captured { stdin: Vec::new() }).await?;
         if output.code != 0 {
             let all = [output.stdout, output.stderr].concat();

@@ -40,6 +40,12 @@ impl Runner<'_> {
         setup::adopted(self.home(), cluster, node)
     }
 
+    /// A kubelet makes its Node object when it starts, and never again; the agent starts one that ended.
+    pub(super) async fn register(&self, machine: &str) -> Result<()> {
+        let end = "busybox pidof kubelet | busybox xargs -r kill";
+        self.in_node(machine, &["/bin/sh", "-c", end].map(str::to_owned)).await.map(drop)
+    }
+
     pub(super) async fn wait_node(&self, machine: &str) -> Result<()> {
         // On a busy host an agent may be late with its answer.
         let boot_id = loop {

@@ -1,0 +1,84 @@
+//! Commands that are killed at places of the tester's choice, and run again.
+
+use std::process::Stdio;
+use std::time::Instant;
+
+use crate::{Lab, Ran};
+
+/// One command, and the places at which it is to be killed.
+pub struct Victim {
+    pub args: Vec<String>,
+    places: Vec<String>,
+    killed: usize,
+}
+
+/// Whether every place gets a run of its own, or a third of them share one that is killed and run again,
+/// killed further on, and so forth until it is let through.
+pub fn all_of_them() -> bool {
+    std::env::var("CRASH").is_ok_and(|v| v == "all")
+}
+
+impl Victim {
+    /// Runs the command once, undisturbed, to learn which places it passes.
+    #[track_caller]
+    pub fn study(lab: &Lab, args: &[&str]) -> Victim {
+        let log = lab.path("places");
+        let _ = std::fs::remove_file(&log);
+        run(lab, args, &[("MANYKUBE_CRASH_LOG", &log.to_string_lossy())]).ok();
+        let all = std::fs::read_to_string(&log).expect("the places that were passed");
+        let mut places: Vec<String> = all.lines().map(str::to_owned).collect();
+        if !all_of_them() {
+            // What is before one thing is after another.
+            places.retain(|p| !p.contains(":before"));
+            places = places.into_iter().step_by(3).collect();
+        }
+        Victim { args: args.iter().map(|a| (*a).to_owned()).collect(), places, killed: 0 }
+    }
+
+    /// So many turns does it take until it was killed everywhere.
+    pub fn turns(&self) -> usize {
+        if all_of_them() { self.places.len() } else { 1 }
+    }
+
+    /// Kills it where it is its turn to, and lets it through. Every fourth kill takes along all that
+    /// the command has started.
+    #[track_caller]
+    pub fn turn(&mut self, lab: &Lab, turn: usize, again: &[&str]) -> Ran {
+        let places: Vec<String> = match all_of_them() {
+            true => self.places.get(turn).cloned().into_iter().collect(),
+            false => self.places.clone(),
+        };
+        for (index, place) in places.iter().enumerate() {
+            let how = if (turn + index) % 4 == 3 { "all" } else { "self" };
+            let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
+            let began = Instant::now();
+            let ran = run(lab, &args, &[("MANYKUBE_CRASH_AT", place), ("MANYKUBE_CRASH_HOW", how)]);
+            let seconds = began.elapsed().as_secs_f32();
+            // What runs at the same time as the place before may be done already, and then it is not passed.
+            if ran.code != KILLED {
+                println!("{place} of {} was not passed any more", args.join(" "));
+                return ran;
+            }
+            self.killed += 1;
+            println!("killed ({how}) at {place} of {} after {seconds:.1} s", args.join(" "));
+        }
+        run(lab, again, &[])
+    }
+
+    pub fn killed(&self) -> usize {
+        self.killed
+    }
+}
+
+/// No code: it was ended by a signal.
+const KILLED: i32 = -1;
+/// What was to be removed is gone already.
+pub const NOT_THERE: i32 = 85;
+
+fn run(lab: &Lab, args: &[&str], environment: &[(&str, &str)]) -> Ran {
+    let began = Instant::now();
+    let mut command = lab.command(args);
+    command.envs(environment.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = command.output().expect("run manykube");
+    Ran::new(format!("manykube {}", args.join(" ")), output, began.elapsed())
+}
