@@ -49,11 +49,18 @@ fn gone(lab: &Lab) {
 }
 
 #[test]
-fn stops_and_starts_and_nodes_that_come_and_go() {
+fn stops_and_starts_and_changes_by_file() {
     let lab = Lab::new();
-    let before = Footprint::take();
     lab.manykube(&["start"]).ok();
     cycle(&lab, &[&["stop"], &["start"]]);
+    let [more, less] = files(&lab);
+    cycle(&lab, &[&["start", "-f", &more], &["start", "--yes", "-f", &less]]);
+}
+
+#[test]
+fn workers_that_come_and_go() {
+    let lab = Lab::new();
+    lab.manykube(&["start"]).ok();
     cycle(
         &lab,
         &[
@@ -65,6 +72,13 @@ fn stops_and_starts_and_nodes_that_come_and_go() {
             &["node", "delete", "w"],
         ],
     );
+}
+
+#[test]
+fn control_planes_that_come_and_go() {
+    let lab = Lab::new();
+    let before = Footprint::take();
+    lab.manykube(&["start"]).ok();
     cycle(
         &lab,
         &[
@@ -78,6 +92,18 @@ fn stops_and_starts_and_nodes_that_come_and_go() {
     if !all_of_them() {
         before.assert_nothing_left();
     }
+}
+
+/// Of a cluster with a worker and a label more, and without them.
+fn files(lab: &Lab) -> [String; 2] {
+    let file = |name: &str, rest: &str| {
+        let text = format!("apiVersion: manykube.dev/v1\nkind: Cluster\nname: minikube\nnodes:\n{rest}");
+        let path = lab.path(name);
+        std::fs::write(&path, text).expect("write a cluster file");
+        path.to_string_lossy().into_owned()
+    };
+    let worker = "- {role: control-plane, labels: {colour: green}}\n- {name: f, extraConfig: {kubelet: {max-pods: 50}}}\n";
+    [file("more.yaml", worker), file("less.yaml", "- role: control-plane\n")]
 }
 
 /// The commands one after the other, each killed and run again, as often as it takes.

@@ -85,7 +85,8 @@ pub fn save(home: &Home, cluster: &Cluster, previous: Option<&Map<String, Value>
     {
         atomic::write(&path.with_extension("json.minikube"), old.as_bytes(), 0o600).map_err(failed)?;
     }
-    for file in [&path, &backup(&path)] {
+    // The copy first: when the file itself is there, nothing is left to do.
+    for file in [&backup(&path), &path] {
         if std::fs::read_to_string(file).is_ok_and(|old| old == text) {
             continue;
         }

@@ -1,5 +1,7 @@
 //! The nodes in the API, and whether all is ready.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use bootstrap::Identity;
 use bootstrap::api::{self, NodeLabels};
@@ -13,6 +15,8 @@ use crate::core::{look, setup};
 
 /// Seconds for one question to the cluster's DNS.
 const LONGEST_LOOKUP: u32 = 10;
+/// A kubelet that runs and has an API to speak to has made its Node object after this long.
+const MISSING: Duration = Duration::from_secs(8);
 
 impl Runner<'_> {
     pub(super) async fn adopt(&self, machine: &str) -> Result<()> {
@@ -55,10 +59,27 @@ impl Runner<'_> {
             self.agent_is_up(machine).await?;
             sleep(LOOK_AGAIN).await;
         };
-        self.unless_it_fails(machine, async {
+        let ready = self.unless_it_fails(machine, async {
             Ok(api::node_ready(self.nodes()?, machine, &boot_id, self.patience).await?)
-        })
-        .await
+        });
+        tokio::select! {
+            ready = ready => ready,
+            never = self.register_the_deleted(machine) => never,
+        }
+    }
+
+    /// When the plan was made there may have been no API to tell that this node is not in it. Only where a
+    /// node can have been deleted: one that never was there takes its time.
+    async fn register_the_deleted(&self, machine: &str) -> Result<()> {
+        loop {
+            sleep(MISSING).await;
+            if look::configured_file(self.home(), self.profile).exists()
+                && let Ok(seen) = api::observe_nodes(&self.client()?, MISSING).await
+                && !seen.contains_key(machine)
+            {
+                self.register(machine).await?;
+            }
+        }
     }
 
     pub(super) async fn wait_system(&self) -> Result<()> {
