@@ -11,7 +11,7 @@ PACKAGES += nftables iproute2 util-linux openssl
 # Test results of a system test are worth nothing while another one uses the cores.
 SYSTEM   := cargo test --release --locked -p system-tests -- --test-threads=1 --nocapture
 
-.PHONY: help deps build image up down test unit system lint bench failover vip endurance chaos test-crash vm clean
+.PHONY: help deps build image up down test unit system docs lint bench failover vip endurance chaos test-crash vm clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -46,6 +46,9 @@ unit: ## Run the tests that need no cluster
 system: image ## Run the tests on real clusters (root)
 	$(MANYKUBE) node-image build --kubelet --kubernetes-version 1.36
 	$(SYSTEM)
+
+docs: build ## Write docs/cli.md anew from the command line's definition
+	$(MANYKUBE) generate-docs --path docs
 
 lint: ## Check formatting, lints and, where it is installed, licences
 	cargo fmt --all --check

@@ -42,11 +42,22 @@ fn main() -> ExitCode {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let called =
         argv.first().map(|a| Path::new(a).file_name().unwrap_or_default().to_owned()).unwrap_or_default();
-    let tool = if called == "minikube" { "minikube" } else { "manykube" };
+    let tool = tool();
+    if std::env::var_os(commands::completion::VARIABLE).is_some() {
+        clap_complete::CompleteEnv::with_factory(move || args::completed(tool))
+            .var(commands::completion::VARIABLE)
+            .complete();
+    }
     if called == "kubectl" {
         argv = commands::kubectl::as_kubectl(argv.split_off(1));
     }
     ExitCode::from(run(argv, tool))
+}
+
+/// The name we were called by, which decides where home is.
+fn tool() -> &'static str {
+    let called = std::env::args_os().next().unwrap_or_default();
+    if Path::new(&called).file_name().is_some_and(|n| n == "minikube") { "minikube" } else { "manykube" }
 }
 
 fn run(argv: Vec<OsString>, tool: &'static str) -> u8 {

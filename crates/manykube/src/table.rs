@@ -49,6 +49,8 @@ fn width(text: &str) -> usize {
             '\u{1b}' => escape = true,
             'm' if escape => escape = false,
             _ if escape => {}
+            // Drawn twice as wide as a letter.
+            '✅' => count += 2,
             _ => count += 1,
         }
     }

@@ -1,6 +1,7 @@
 //! The objects a cluster starts with: kubeadm's own kube-proxy and CoreDNS, a little changed, and
 //! a default StorageClass.
 
+pub mod catalogue;
 mod coredns;
 mod storage;
 

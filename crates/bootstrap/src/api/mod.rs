@@ -13,6 +13,7 @@ mod mark;
 mod nodes;
 mod observe;
 mod pods;
+mod remove;
 mod wait;
 
 pub use act::{NodeLabels, Wishes, adopt_node, delete_stale_leases};
@@ -27,6 +28,7 @@ pub use leave::{delete_node, drain};
 pub use mark::{is_marked, mark};
 pub use nodes::Nodes;
 pub use observe::{AddonsSeen, Health, NodeSeen, addons_present, health, observe_nodes};
+pub use remove::remove;
 pub use wait::{
     default_service_account, dns_available, node_ready, node_registered, node_sized, ready, serving,
     system_pods_now, system_pods_ready,

@@ -49,7 +49,10 @@ pub fn error_line(error: &clap::Error, tool: &str) -> String {
     let arg = text(ContextKind::InvalidArg).unwrap_or_default();
     match error.kind() {
         ErrorKind::UnknownArgument => match arg.strip_prefix('-') {
-            Some(rest) if rest.starts_with('-') => format!("unknown flag: {arg}"),
+            Some(rest) if rest.starts_with('-') => match text(ContextKind::SuggestedArg) {
+                Some(similar) => format!("unknown flag: {arg}; did you mean {similar}?"),
+                None => format!("unknown flag: {arg}"),
+            },
             Some(rest) => format!("unknown shorthand flag: '{rest}' in {arg}"),
             None => format!("unexpected argument {arg:?}"),
         },
@@ -63,6 +66,12 @@ pub fn error_line(error: &clap::Error, tool: &str) -> String {
         }
         ErrorKind::InvalidValue | ErrorKind::ValueValidation | ErrorKind::NoEquals => {
             let value = text(ContextKind::InvalidValue).unwrap_or_default();
+            // A positional that takes nothing.
+            if arg.starts_with('[')
+                && std::error::Error::source(error).is_some_and(|e| e.to_string().is_empty())
+            {
+                return format!("unexpected argument {value:?}");
+            }
             let flag = arg.split([' ', '[', '=']).next().unwrap_or_default().to_owned();
             if value.is_empty() {
                 return format!("flag needs an argument: {flag}");

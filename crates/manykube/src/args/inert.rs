@@ -17,7 +17,6 @@ use Effect::{None as Silent, Refuse, Warn};
 
 /// `true`: a boolean.
 const FLAGS: &[(&str, bool, Effect)] = &[
-    ("addons", false, Warn),
     ("apiserver-name", false, Warn),
     ("auto-pause-interval", false, Silent),
     ("auto-update-drivers", true, Silent),

@@ -6,8 +6,10 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use serde_json::{Map, Value};
 
-/// Flags of every command that are looked up. The others are looked up for `start` only.
-const GLOBAL: [&str; 5] = ["profile", "user", "skip-audit", "alsologtostderr", "log_dir"];
+/// Of every command; all others are looked up for `start` only.
+fn is_global(arg: &clap::Arg) -> bool {
+    arg.get_long().is_some_and(|long| long != "help")
+}
 
 /// `--flag=value` for every flag that another layer sets.
 pub fn extra_args(
@@ -19,7 +21,7 @@ pub fn extra_args(
     let Some((name, sub)) = matches.subcommand() else { return Vec::new() };
     let Some(command) = root.find_subcommand(name) else { return Vec::new() };
     let own = command.get_arguments().filter(|_| name == "start");
-    let global = root.get_arguments().filter(|a| a.get_long().is_some_and(|l| GLOBAL.contains(&l)));
+    let global = root.get_arguments().filter(|a| is_global(a));
     let given = |id: &str| {
         let of = |m: &ArgMatches| {
             matches!(m.try_contains_id(id), Ok(true)) && m.value_source(id) == Some(ValueSource::CommandLine)

@@ -1,10 +1,14 @@
 //! The command line: minikube's, read as minikube reads it.
 
+mod complete;
+mod examples;
 pub mod globals;
 pub mod grammar;
+mod groups;
 pub mod inert;
 pub mod layers;
 pub mod node_flags;
+pub mod suggest;
 pub mod values;
 
 use std::ffi::OsString;
@@ -63,6 +67,8 @@ pub enum Commands {
     Service(commands::service::Args),
     /// Report the addresses of services of type LoadBalancer
     Tunnel(commands::tunnel::Args),
+    /// Parts of a cluster that can be switched on and off
+    Addons(commands::addons::Args),
     /// Print how a podman client reaches the cluster
     PodmanEnv(commands::podman_env::Args),
     /// Show the logs of a cluster
@@ -85,6 +91,9 @@ pub enum Commands {
     UpdateCheck,
     /// Print the licence
     License(commands::license::Args),
+    /// Write docs/cli.md and man pages
+    #[command(hide = true)]
+    GenerateDocs(commands::generate_docs::Args),
 }
 
 impl Commands {
@@ -118,6 +127,8 @@ impl Commands {
             Commands::Options => "options",
             Commands::UpdateCheck => "update-check",
             Commands::License(_) => "license",
+            Commands::Addons(_) => "addons",
+            Commands::GenerateDocs(_) => "generate-docs",
         }
     }
 
@@ -125,9 +136,8 @@ impl Commands {
     pub fn only_prints(&self) -> bool {
         match self {
             Commands::Version(args) => !args.components,
-            Commands::Completion(_) | Commands::Options | Commands::UpdateCheck | Commands::License(_) => {
-                true
-            }
+            Commands::Completion(_) | Commands::Options | Commands::UpdateCheck => true,
+            Commands::License(_) | Commands::GenerateDocs(_) => true,
             _ => false,
         }
     }
@@ -155,7 +165,12 @@ pub enum Parsed {
 
 /// clap's definition with pflag's rules.
 pub fn definition(tool: &'static str) -> clap::Command {
-    grammar::pflag(Cli::command()).name(tool).bin_name(tool)
+    examples::add(groups::add(grammar::pflag(Cli::command())), tool).name(tool).bin_name(tool)
+}
+
+/// The same for a shell that asks for words to complete.
+pub fn completed(tool: &'static str) -> clap::Command {
+    complete::add(definition(tool))
 }
 
 /// Reads a command line; what it does not say is looked up in the environment and in `config`.

@@ -1,11 +1,14 @@
-//! `completion`: a script for the shell.
+//! `completion`: a script for the shell. It asks this program for the words that may follow, so profiles and
+//! nodes are those that there are.
 
-use anyhow::Result;
-use clap_complete::Shell;
+use anyhow::{Context as _, Result};
+use clap_complete::env::{Bash, EnvCompleter, Fish, Powershell, Zsh};
 
 use super::print;
-use crate::args;
 use crate::ctx::Ctx;
+
+/// The variable by which a shell asks.
+pub const VARIABLE: &str = "MANYKUBE_COMPLETE";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum For {
@@ -23,14 +26,16 @@ pub struct Args {
 }
 
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
-    let shell = match args.shell {
-        For::Bash => Shell::Bash,
-        For::Zsh => Shell::Zsh,
-        For::Fish => Shell::Fish,
-        For::Powershell => Shell::PowerShell,
+    let shell: &dyn EnvCompleter = match args.shell {
+        For::Bash => &Bash,
+        For::Zsh => &Zsh,
+        For::Fish => &Fish,
+        For::Powershell => &Powershell,
     };
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut args::definition(ctx.tool), ctx.tool, &mut script);
+    shell
+        .write_registration(VARIABLE, ctx.tool, ctx.tool, ctx.tool, &mut script)
+        .context("write the script")?;
     print(&String::from_utf8_lossy(&script));
     Ok(0)
 }

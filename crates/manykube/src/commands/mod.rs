@@ -1,5 +1,6 @@
 //! One file per command. Each has its arguments and a `run` that returns the exit code.
 
+pub mod addons;
 mod cluster;
 pub mod completion;
 mod components;
@@ -7,6 +8,7 @@ pub mod config;
 pub mod cp;
 pub mod delete;
 pub mod fault;
+pub mod generate_docs;
 pub mod ip;
 pub mod kubectl;
 pub mod license;
@@ -57,6 +59,7 @@ pub fn run(ctx: &Ctx, command: &Commands) -> Result<u8> {
         Commands::Kubectl(args) => kubectl::run(ctx, args),
         Commands::Service(args) => service::run(ctx, args),
         Commands::Tunnel(args) => tunnel::run(ctx, args),
+        Commands::Addons(args) => addons::run(ctx, args),
         Commands::PodmanEnv(args) => podman_env::run(ctx, args),
         Commands::Logs(args) => logs::run(ctx, args),
         Commands::UpdateContext(args) => update_context::run(ctx, args),
@@ -68,6 +71,7 @@ pub fn run(ctx: &Ctx, command: &Commands) -> Result<u8> {
         Commands::Options => options::run(ctx),
         Commands::UpdateCheck => update_check::run(),
         Commands::License(args) => license::run(ctx, args),
+        Commands::GenerateDocs(args) => generate_docs::run(ctx, args),
     }
 }
 
@@ -86,6 +90,7 @@ pub fn default_reason(command: &Commands) -> Reason {
         Commands::NodeImage(_) => Reason::ImageUnusable,
         Commands::UpdateContext(_) => Reason::KubeconfigUpdate,
         Commands::Service(_) => Reason::ServiceList,
+        Commands::Addons(args) => addons::default_reason(&args.command),
         Commands::Tunnel(_) => Reason::TunnelStart,
         _ => Reason::Internal,
     }

@@ -331,6 +331,14 @@ pub fn images_of(ctx: &Ctx, version: &str) -> Result<Vec<String>> {
     Ok(found.map(|image| image.manifest.images).unwrap_or_default())
 }
 
+/// The container images that the primary node has.
+pub async fn images_in(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<String>> {
+    let Some(primary) = cluster.primary() else { return Ok(Vec::new()) };
+    let argv = ["ctr", "-n", "k8s.io", "images", "list", "-q"].map(str::to_owned).to_vec();
+    let output = read_command(ctx, cluster, primary, argv).await?;
+    Ok(String::from_utf8_lossy(&output.stdout).lines().map(|l| l.trim().to_owned()).collect())
+}
+
 /// Can this host run machines of this driver?
 pub fn preflight(ctx: &Ctx) -> Result<(), Fault> {
     driver(ctx).preflight()

@@ -8,10 +8,10 @@ use jiff::Zoned;
 use model::Home;
 use serde_json::{Value, json};
 
-use super::atomic;
+use super::{atomic, settings};
 use crate::report::json::cloud_event;
 
-const MAX_ENTRIES: usize = 1000;
+const MAX_ENTRIES: u64 = 1000;
 /// Go's RFC822, which minikube writes.
 const TIME: &str = "%d %b %y %H:%M %Z";
 
@@ -48,7 +48,8 @@ impl Entry {
     pub fn append(&self, home: &Home, version: &str) {
         let path = home.logs().join("audit.json");
         let line = self.event(&Zoned::now(), version).to_string() + "\n";
-        let _ = append(&path, &line);
+        let most = settings::load(home).ok().and_then(|s| s.get("MaxAuditEntries")?.as_u64());
+        let _ = append(&path, &line, usize::try_from(most.unwrap_or(MAX_ENTRIES)).unwrap_or(usize::MAX));
     }
 }
 
@@ -77,9 +78,9 @@ pub fn without_secrets(words: &[String]) -> String {
     words.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-fn append(path: &Path, line: &str) -> std::io::Result<()> {
+fn append(path: &Path, line: &str, most: usize) -> std::io::Result<()> {
     let old = std::fs::read_to_string(path).unwrap_or_default();
-    if let Some(kept) = trimmed(&old) {
+    if let Some(kept) = trimmed(&old, most) {
         atomic::write(path, kept.as_bytes(), MODE)?;
     }
     let mut file = std::fs::OpenOptions::new().append(true).create(true).mode(MODE).open(path)?;
@@ -87,8 +88,8 @@ fn append(path: &Path, line: &str) -> std::io::Result<()> {
 }
 
 /// The last lines, when there are so many that the next one would be too much.
-fn trimmed(text: &str) -> Option<String> {
-    let excess = (text.lines().count() + 1).checked_sub(MAX_ENTRIES).filter(|n| *n > 0)?;
+fn trimmed(text: &str, most: usize) -> Option<String> {
+    let excess = (text.lines().count() + 1).checked_sub(most.max(1)).filter(|n| *n > 0)?;
     Some(text.lines().skip(excess).flat_map(|l| [l, "\n"]).collect())
 }
 

@@ -1,4 +1,5 @@
-//! The log: `logs/lastStart.txt` for `start`, a file or standard error where asked for.
+//! The log: `logs/lastStart.txt` for `start`, else a file in the directory for temporary files, or what
+//! was asked for.
 
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -14,21 +15,22 @@ use crate::args::Globals;
 /// A log file that is this large is followed by the next one.
 const FULL: u64 = 1024 * 1024;
 
-/// Sets logging up; does nothing, fast, when nobody asked for a log.
+/// Sets logging up, where minikube has its files.
 pub fn init(globals: &Globals, command: &str, args: &[String], home: &Home) {
     let stderr = globals.alsologtostderr || globals.logtostderr;
     let path = match (&globals.log_file, &globals.log_dir) {
         (Some(file), _) => Some(PathBuf::from(file)),
         (None, Some(dir)) => Some(numbered(dir.into(), command, args)),
         (None, None) if command == "start" => Some(home.logs().join("lastStart.txt")),
-        (None, None) => None,
+        (None, None) => Some(numbered(std::env::temp_dir(), command, args)),
     };
-    let append = globals.log_file.is_some() || globals.log_dir.is_some();
+    let append = command != "start" || globals.log_file.is_some() || globals.log_dir.is_some();
     // A log that cannot be written is no reason for a command to fail.
     let file = path.and_then(|p| {
         let mut options = File::options();
-        options.create(true).append(append).write(true).truncate(!append).mode(0o600);
-        options.open(p).ok()
+        options.create(true).append(append).write(true).truncate(!append);
+        // Of us alone, and never somebody else's by way of a link: the directory may be everybody's.
+        options.mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()).open(p).ok()
     });
     let writer = match (file, stderr) {
         (None, false) => return,
@@ -51,7 +53,8 @@ pub fn init(globals: &Globals, command: &str, args: &[String], home: &Home) {
 
 /// `minikube_<command>_<hash>_<n>.log`: the same invocation reuses its file until that is full.
 fn numbered(dir: PathBuf, command: &str, args: &[String]) -> PathBuf {
-    let digest = Sha256::digest(format!("{}\0{}", whoami(), args.join("\0")).as_bytes());
+    let words: Vec<&str> = args.iter().map(String::as_str).filter(|a| !a.starts_with('-')).collect();
+    let digest = Sha256::digest(format!("{}\0{}", whoami(), words.join("\0")).as_bytes());
     let hash: String = digest.iter().take(20).map(|b| format!("{b:02x}")).collect();
     let path = |n: u32| dir.join(format!("minikube_{command}_{hash}_{n}.log"));
     let fits = |n: &u32| std::fs::metadata(path(*n)).map_or(true, |m| m.len() < FULL);

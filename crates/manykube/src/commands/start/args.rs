@@ -103,6 +103,9 @@ pub struct Args {
     /// freshest without a name, and join the others again
     #[arg(long, value_name = "NODE", num_args = 0..=1, default_missing_value = crate::core::FRESHEST)]
     pub recover_from: Option<String>,
+    /// Addons to enable; see addons list
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub addons: Vec<String>,
     /// Check everything and print the plan, but change nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -115,8 +118,15 @@ pub struct Args {
     /// text, or json: one event per line
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Output,
+    /// Scripts give empty words where a variable of theirs is empty
+    #[arg(hide = true, value_parser = empty)]
+    nothing: Vec<()>,
     #[command(flatten)]
     pub node: ConfigFlags,
     #[command(flatten)]
     pub inert: Inert,
+}
+
+fn empty(word: &str) -> Result<(), String> {
+    if word.is_empty() { Ok(()) } else { Err(String::new()) }
 }

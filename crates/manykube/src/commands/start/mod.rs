@@ -169,6 +169,8 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
             }
         }
     };
+    let mut cluster = cluster;
+    cluster.addons.extend(super::addons::asked(&args.addons)?);
     common::able(before, &cluster)?;
     host_can(ctx, args, driver)?;
     if old.is_none() || !changes.lines.is_empty() {
@@ -235,6 +237,7 @@ async fn make(ctx: &Ctx, args: &Args, wanted: &Wanted, cluster: &Cluster) -> Res
         ctx.emit(Event::info(Style::Deleting, message));
         super::node::remove(ctx, &profile::require(&ctx.home, &ctx.profile)?, node, false).await?;
     }
+    super::addons::after_start(ctx, &wanted.cluster).await?;
     messages::pod_network(ctx, cluster);
     messages::done(ctx, cluster);
     Ok(())
