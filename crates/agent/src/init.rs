@@ -16,7 +16,7 @@ use crate::state::Node;
 use crate::vip::{self, Place};
 use crate::{
     boot_id, capacity, cni, files, hold, load_balancer, log, network, peers, poweroff, prepare, resize,
-    routes, socket, sysctl,
+    routes, socket, ssh, sysctl,
 };
 
 pub fn run() -> ExitCode {
@@ -80,6 +80,7 @@ async fn bring_up(node: &Rc<Node>, reaper: &Reaper) -> Result<()> {
         service::containerd_answers()
     )?;
     let kubelet = Service::start(node, reaper, service::kubelet(&node.spec.kubelet));
+    spawn_local(ssh::serve(node.clone(), reaper.clone()));
     containerd.forever().await;
     kubelet.forever().await;
     Ok(())

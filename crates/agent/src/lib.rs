@@ -25,6 +25,7 @@ mod resize;
 mod routes;
 mod service;
 mod socket;
+mod ssh;
 mod state;
 mod sysctl;
 mod vip;

@@ -65,6 +65,6 @@ fn config(server: &str, user: &str, ca: &str, identity: &Pair) -> Value {
 }
 
 /// Kubernetes' own type for bytes in JSON, which is base64.
-pub fn base64(text: &str) -> Value {
-    json!(ByteString(text.as_bytes().to_vec()))
+pub fn base64(data: impl AsRef<[u8]>) -> Value {
+    json!(ByteString(data.as_ref().to_vec()))
 }

@@ -18,6 +18,9 @@ pub const SHARED_DIR: &str = "/run/manykube";
 pub const SOCKET_NAME: &str = "agent.sock";
 /// Also there, so that it is gone with the boot: what the host wants to stand still ([`Hold`]).
 pub const HOLD_NAME: &str = "hold.json";
+/// Who may log in, and what the node is known by (SSH).
+pub const SSH_AUTHORIZED_KEYS: &str = "/etc/manykube/authorized_keys";
+pub const SSH_HOST_KEY: &str = "/etc/manykube/ssh_host_key";
 /// Manifests that the kubelet runs by itself.
 pub const STATIC_POD_DIR: &str = "/etc/kubernetes/manifests";
 /// The table of rules that leads a kubelet elsewhere while its own API server is not there.

@@ -6,6 +6,7 @@ mod issue;
 mod key;
 pub mod leaf;
 pub mod sans;
+mod ssh;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,7 @@ use model::{Cluster, Home};
 
 pub use issue::Pair;
 use leaf::{Leaf, Signer};
+pub use ssh::{SshPair, ssh_pair};
 use store::Durable;
 
 /// Everything the nodes of a cluster need to know and to prove who they are.

@@ -41,6 +41,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("ip", &["ip", "ip -n m02"]),
     ("ssh", &["ssh", "ssh -n m02", "ssh -- ps -ef"]),
     ("ssh-key", &["ssh-key", "ssh-key -n m02"]),
+    ("ssh-host", &["ssh-host", "ssh-host -n m02 --append-known"]),
     ("cp", &["cp app.tar /home/docker/app.tar", "cp m02:/etc/hosts hosts.txt", "cp m02:/tmp/a m03:/tmp/"]),
     ("kubectl", &["kubectl -- get pods -A", "kubectl --ssh -- get nodes"]),
     ("service", &["service web --url", "service --all -n shop --url"]),

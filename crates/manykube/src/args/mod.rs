@@ -59,6 +59,8 @@ pub enum Commands {
     Ssh(commands::ssh::Args),
     /// Print the path of the private key that a node lets in
     SshKey(commands::ssh_key::Args),
+    /// Print what a node is known by to SSH
+    SshHost(commands::ssh_host::Args),
     /// Copy a file to, from or between nodes
     Cp(commands::cp::Args),
     /// Run the kubectl that fits the cluster
@@ -112,6 +114,7 @@ impl Commands {
             Commands::Ip(_) => "ip",
             Commands::Ssh(_) => "ssh",
             Commands::SshKey(_) => "ssh-key",
+            Commands::SshHost(_) => "ssh-host",
             Commands::Cp(_) => "cp",
             Commands::Kubectl(_) => "kubectl",
             Commands::Service(_) => "service",

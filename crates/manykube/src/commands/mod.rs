@@ -23,6 +23,7 @@ mod profile_list;
 mod schedule;
 pub mod service;
 pub mod ssh;
+pub mod ssh_host;
 pub mod ssh_key;
 pub mod start;
 pub mod status;
@@ -54,6 +55,7 @@ pub fn run(ctx: &Ctx, command: &Commands) -> Result<u8> {
         Commands::Worker(args) => worker::run(ctx, args),
         Commands::Ip(args) => ip::run(ctx, args),
         Commands::Ssh(args) => ssh::run(ctx, args),
+        Commands::SshHost(args) => ssh_host::run(ctx, args),
         Commands::SshKey(args) => ssh_key::run(ctx, args),
         Commands::Cp(args) => cp::run(ctx, args),
         Commands::Kubectl(args) => kubectl::run(ctx, args),

@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use super::{cluster as common, print};
+use crate::core;
 use crate::ctx::Ctx;
 
 #[derive(Debug, Clone, clap::Args)]
@@ -15,6 +16,9 @@ pub struct Args {
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     let cluster = common::load(ctx)?;
     let node = common::node(&cluster, args.node.as_deref())?;
-    print(&format!("{}\n", ctx.home.machine(&cluster.machine(node)).join("id_rsa").display()));
+    let machine = cluster.machine(node);
+    // Where there is no machine there is only a place for its key, as in minikube.
+    let path = core::ssh_key(ctx, &machine).unwrap_or_else(|_| ctx.home.machine(&machine).join("id_rsa"));
+    print(&format!("{}\n", path.display()));
     Ok(0)
 }

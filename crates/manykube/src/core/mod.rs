@@ -12,6 +12,7 @@ mod recover;
 mod room;
 mod setup;
 mod shared;
+mod ssh;
 mod steps;
 
 use std::collections::BTreeSet;
@@ -350,6 +351,18 @@ pub async fn room(ctx: &Ctx, cluster: &Cluster, force: bool) -> Result<Option<St
         Err(_) if force => Ok(None),
         other => Ok(other?),
     }
+}
+
+/// The private key that a machine lets in; made now if it was made before there were any.
+pub fn ssh_key(ctx: &Ctx, machine: &str) -> Result<std::path::PathBuf> {
+    ssh::keys(&ctx.home, machine)?;
+    Ok(ssh::private_key(&ctx.home, machine))
+}
+
+/// What a machine is known by.
+pub fn ssh_host_key(ctx: &Ctx, machine: &str) -> Result<String> {
+    ssh::keys(&ctx.home, machine)?;
+    Ok(fs_err::read_to_string(ssh::host_key(&ctx.home, machine))?)
 }
 
 /// Where clients on the host reach the API server.

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::{GRACE, Runner};
 use crate::core::machines::New;
-use crate::core::{look, machines, setup};
+use crate::core::{look, machines, setup, ssh};
 use crate::report::{Event, Style};
 
 /// Is anybody there at all?
@@ -35,6 +35,7 @@ impl Runner<'_> {
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.shared.check(&spec.image)?;
         self.driver.create(&spec).await?;
+        ssh::keys(self.home(), machine)?;
         setup::made(self.home(), cluster, node)
     }
 

@@ -39,6 +39,7 @@ impl Runner<'_> {
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.shared.check(&spec.image)?;
         self.driver.create(&spec).await?;
+        crate::core::ssh::keys(self.home(), machine)?;
         setup::made(self.home(), cluster, node)
     }
 
