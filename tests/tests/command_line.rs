@@ -191,17 +191,6 @@ fn a_tool_deploys(mk: &Minikube<'_>) {
 
 const WEB: &str = r#"
 apiVersion: apps/v1
-kind: DaemonSet
-metadata: { name: everywhere }
-spec:
-  selector: { matchLabels: { app: everywhere } }
-  template:
-    metadata: { labels: { app: everywhere } }
-    spec:
-      terminationGracePeriodSeconds: 0
-      containers: [{ name: web, image: "IMAGE", command: [sh, -c, "mkdir /www; hostname > /www/index.html; exec httpd -f -p 8080 -h /www"] }]
----
-apiVersion: apps/v1
 kind: Deployment
 metadata: { name: web }
 spec:
@@ -257,6 +246,7 @@ fn load_balancers_move(mk: &Minikube<'_>) {
     assert!(had.has_address("192.168.49.200"), "who has the virtual address announces");
     had.kill();
     let began = Instant::now();
+    eventually("the machine is gone", SOON, || if had.is_gone() { Ok(()) } else { Err(had.name.clone()) });
     eventually("the address answers again", SOON, || http_get("192.168.49.200:80"));
     println!("a load balancer's address is back after {:.1} s", began.elapsed().as_secs_f32());
     let next = holder(mk.lab, VIP);
