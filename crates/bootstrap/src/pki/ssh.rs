@@ -21,7 +21,7 @@ pub fn ssh_pair(comment: &str) -> Result<SshPair> {
         [KIND.as_bytes(), CURVE.as_bytes(), key.public_key_raw()].into_iter().flat_map(counted).collect();
     let text = base64(&blob);
     let text = text.as_str().unwrap_or_default();
-    Ok(SshPair { private: key.serialize_pem(), public: format!("{KIND} {} {comment}\n", text) })
+    Ok(SshPair { private: key.serialize_pem(), public: format!("{KIND} {text} {comment}\n") })
 }
 
 /// RFC 4251's string: its length, then its bytes.
