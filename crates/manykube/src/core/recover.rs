@@ -142,7 +142,7 @@ pub async fn lost_for_good(
         node.map_or_else(|| m.name.clone(), |n| cluster.machine(n))
     };
     let left: Vec<String> = voters.iter().map(|m| machine_of(m)).filter(has_data).collect();
-    (left.len() <= voters.len() / 2).then(|| Lost { members: voters.len(), left })
+    (left.len() <= voters.len() / 2).then_some(Lost { members: voters.len(), left })
 }
 
 pub struct Lost {
