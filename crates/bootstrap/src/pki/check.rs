@@ -44,7 +44,8 @@ pub fn leaf(leaf: &Leaf, pair: &Pair, ca: &Pair, now: SystemTime) -> Option<Stal
     if common_name(&cert) != Some(leaf.common_name.as_str()) {
         return Some(Stale::Subject);
     }
-    (sans(&cert) != leaf.sans).then_some(Stale::Sans)
+    // One name too many does no harm, and a control plane that left is no reason to give all others a new one.
+    (!sans(&cert).is_superset(&leaf.sans)).then_some(Stale::Sans)
 }
 
 /// An authority that still has a month to live.
@@ -167,6 +168,8 @@ mod tests {
         let check = |spec: &Leaf, pair: &Pair, ca: &Pair| leaf(spec, pair, ca, now());
 
         assert_eq!(check(&apiserver(2), &pair, &ca), Some(Stale::Sans));
+        let wider = issue::leaf(&apiserver(2), &ca, 9000, now()).unwrap();
+        assert_eq!(check(&spec, &wider, &ca), None);
         assert_eq!(check(&spec, &pair, &other), Some(Stale::OtherSigner));
         assert_eq!(check(&spec, &Pair { key: again.key, ..pair.clone() }, &ca), Some(Stale::KeyMismatch));
         assert_eq!(
