@@ -23,7 +23,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Network", &["subnet", "service-cluster-ip-range", "cni", "vip", "vip-image"]),
     ("kubectl", &["embed-certs", "keep-context", "namespace"]),
-    ("How it is done", &["wait", "wait-timeout", "dry-run", "force", "delete-on-failure", "yes", "output"]),
+    (
+        "How it is done",
+        &["wait", "wait-timeout", "recover-from", "dry-run", "force", "delete-on-failure", "yes", "output"],
+    ),
 ];
 
 pub fn add(root: Command) -> Command {
