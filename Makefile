@@ -11,7 +11,7 @@ PACKAGES += nftables iproute2 util-linux openssl
 # Test results of a system test are worth nothing while another one uses the cores.
 SYSTEM   := cargo test --release --locked -p system-tests -- --test-threads=1 --nocapture
 
-.PHONY: help deps build image up down test unit system docs lint bench failover vip endurance chaos test-crash vm clean
+.PHONY: help deps build image up down test unit system docs lint advisories bench failover vip endurance chaos test-crash vm clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -55,6 +55,9 @@ lint: ## Check formatting, lints and, where it is installed, licences
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check bans licenses sources; \
 	else echo "cargo-deny is not installed: licences are not checked (cargo install cargo-deny)"; fi
+
+advisories: ## Ask whether anything that we link is known to be broken (needs a network, cargo-deny)
+	cargo deny check advisories
 
 bench: image ## Measure one node, then three control planes beside plain kubeadm, thirty workers
 	cargo build --release --locked -p bench-tool

@@ -23,7 +23,8 @@ fn faults_come_and_go() {
     lab.manykube(&["delete"]).ok();
     before.assert_nothing_left();
 
-    lab.manykube(&["start", "--nodes=3"]).ok();
+    // Kubernetes itself would take minutes to give a dead node up.
+    lab.manykube(&["start", "--nodes=3", "--node-grace=10s"]).ok();
     refusals(&lab);
     frozen(&lab);
     cut(&lab);
@@ -90,10 +91,11 @@ fn frozen(lab: &Lab) {
     assert!(text.contains("host: Paused") && text.contains("fault: frozen ("), "{text}");
     let shown = lab.manykube(&["status", "-n", "m02", "-o", "json"]).json();
     assert_eq!(shown["Faults"][0]["Kind"], "frozen");
-    // Its kernel takes connections, but nobody accepts them.
     soon("it goes on by itself", || list(lab).is_empty() && !status(lab, "m02").contains("fault"));
     soon("its agent answers", || status(lab, "m02").contains("kubelet: Running"));
     lab.manykube(&["fault", "freeze", "m02"]).ok();
+    let entered = lab.manykube(&["ssh", "-n", "m02", "--", "true"]).exit(83);
+    assert!(entered.stdout.contains("state=Paused"), "{}", entered.stdout);
     lab.manykube(&["fault", "thaw", "m02"]).ok();
     assert!(list(lab).is_empty());
 }
@@ -123,12 +125,47 @@ fn cut(lab: &Lab) {
     }
 }
 
+/// A pod that would rather be on m02, and on which node it is ready.
+fn web(lab: &Lab) -> String {
+    format!(
+        r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{ name: web }}
+spec:
+  selector: {{ matchLabels: {{ app: web }} }}
+  template:
+    metadata: {{ labels: {{ app: web }} }}
+    spec:
+      affinity:
+        nodeAffinity:
+          preferredDuringSchedulingIgnoredDuringExecution:
+            - weight: 100
+              preference: {{ matchExpressions: [{{ key: kubernetes.io/hostname, operator: In, values: [minikube-m02] }}] }}
+      containers: [{{ name: web, image: "{}", command: [sleep, "1000000"] }}]
+"#,
+        lab.busybox()
+    )
+}
+
+fn ready_on(lab: &Lab) -> Vec<String> {
+    let ran = lab.kubectl(&["get", "pods", "-l", "app=web", "-o", "json"]);
+    let list: Value = serde_json::from_str(&ran.stdout).unwrap_or_default();
+    let pods = list["items"].as_array().cloned().unwrap_or_default();
+    let ready = |pod: &&Value| pod["status"]["containerStatuses"][0]["ready"] == true;
+    pods.iter().filter(ready).filter_map(|pod| Some(pod["spec"]["nodeName"].as_str()?.to_owned())).collect()
+}
+
 fn killed(lab: &Lab) {
+    lab.apply(&web(lab));
+    soon("the pod is on m02", || ready_on(lab) == ["minikube-m02"]);
     lab.manykube(&["fault", "kill", "m02"]).ok();
     assert!(Machine::find(lab, "minikube-m02").is_none());
     let text = status(lab, "m02");
     assert!(text.contains("host: Stopped") && text.contains("fault: killed"), "{text}");
     lab.manykube(&["fault", "kill", "m02"]).exit(83);
+    // NotReady after the grace, and its pods are replaced after as much again.
+    soon("the pod is elsewhere", || ready_on(lab).iter().any(|node| node != "minikube-m02"));
     lab.manykube(&["fault", "heal", "m02"]).ok();
     assert!(Machine::find(lab, "minikube-m02").is_some());
     lab.manykube(&["fault", "kill", "m03", "--for=1s"]).ok();

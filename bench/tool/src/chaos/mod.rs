@@ -35,13 +35,21 @@ pub fn run() -> Result<()> {
     let end = began + Duration::from_secs(minutes * 60);
     let mut dice = Dice::new(seed, PLANES);
     let mut struck: BTreeMap<String, usize> = BTreeMap::new();
+    let mut last = began;
     while Instant::now() < end {
         match dice.roll(&health(&lab)) {
             Act::Wait(time) => std::thread::sleep(time),
             Act::Strike(fault) => {
                 let words: Vec<&str> = fault.words.iter().map(String::as_str).collect();
                 let ran = lab.manykube(&[&["fault"], words.as_slice()].concat());
+                // What the one before did to clients is known by now.
+                let gaps = KINDS.map(|kind| traffic.disturbance(kind, last).gap.as_millis());
+                last = Instant::now();
                 let well = if ran.code == 0 { "" } else { ran.stderr.trim() };
+                println!(
+                    "        longest gaps since: {} ms read, {} ms write, {} ms kept",
+                    gaps[0], gaps[1], gaps[2]
+                );
                 println!("{:6.1} s  {} {well}", began.elapsed().as_secs_f64(), words.join(" "));
                 // A program that is about to be started again cannot be killed.
                 if ran.code == 0 {

@@ -164,7 +164,12 @@ impl Driver for Native {
     async fn run(&self, machine: &str, argv: &[String], io: Io) -> Result<Output> {
         let paths = Paths::new(&self.home, machine);
         let Some(identity) = paths.running() else { bail!("machine {machine} is not running") };
-        let cgroup = serde_json::to_string(&Cgroup::of(machine, paths.dir())?)?;
+        let cgroup = Cgroup::of(machine, paths.dir())?;
+        // Whoever entered would stand still with the others.
+        if cgroup.is_frozen() {
+            bail!("machine {machine} is frozen: nothing can run in it until it is thawed");
+        }
+        let cgroup = serde_json::to_string(&cgroup)?;
         let mut command = Command::new("/proc/self/exe");
         command.arg(super::ENTER).arg(identity.pid.to_string()).arg(cgroup).kill_on_drop(true);
         match io {
