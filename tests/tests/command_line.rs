@@ -1,6 +1,7 @@
 //! The command line as tools drive it, under the name `minikube`, on five nodes. The parts share a cluster, so
 //! they are one test.
 
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -226,19 +227,13 @@ fn load_balancers_move(mk: &Minikube<'_>) {
         eventually("the address answers", SOON, || http_get(&format!("{ip}:80")));
     }
     let mut tunnel =
-        mk.command("minikube", &["tunnel"]).stdout(Stdio::null()).spawn().expect("start a tunnel");
-    eventually("a second tunnel is refused", SOON, || {
-        match mk.command("minikube", &["tunnel"]).stdout(Stdio::null()).spawn() {
-            Ok(mut second) => {
-                std::thread::sleep(Duration::from_millis(700));
-                let ended = second.try_wait().ok().flatten().and_then(|s| s.code());
-                let _ = second.kill();
-                let _ = second.wait();
-                if ended == Some(111) { Ok(()) } else { Err(format!("{ended:?}")) }
-            }
-            Err(e) => Err(e.to_string()),
-        }
-    });
+        mk.command("minikube", &["tunnel"]).stdout(Stdio::piped()).spawn().expect("start a tunnel");
+    // It reports when it has the lock.
+    let mut report = String::new();
+    let output = tunnel.stdout.take().expect("the tunnel's report");
+    BufReader::new(output).read_line(&mut report).expect("read the report");
+    assert!(report.starts_with("Status:"), "{report}");
+    mk.line("tunnel").exit(111);
     tunnel.kill().expect("end the tunnel");
     tunnel.wait().expect("wait for the tunnel");
 
