@@ -48,19 +48,33 @@ impl Victim {
             true => self.places.get(turn).cloned().into_iter().collect(),
             false => self.places.clone(),
         };
-        for (index, place) in places.iter().enumerate() {
+        let (mut places, mut index) = (places, 0);
+        // At whichever of them comes first: what was done by the run before is not passed again.
+        while !places.is_empty() {
             let how = if (turn + index) % 4 == 3 { "all" } else { "self" };
             let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
-            let began = Instant::now();
-            let ran = run(lab, &args, &[("MANYKUBE_CRASH_AT", place), ("MANYKUBE_CRASH_HOW", how)]);
+            let (log, began) = (lab.path("places"), Instant::now());
+            let _ = std::fs::remove_file(&log);
+            let at = places.join(",");
+            let environment = [
+                ("MANYKUBE_CRASH_AT", at.as_str()),
+                ("MANYKUBE_CRASH_HOW", how),
+                ("MANYKUBE_CRASH_LOG", &log.to_string_lossy()),
+            ];
+            let ran = run(lab, &args, &environment);
             let seconds = began.elapsed().as_secs_f32();
-            // What runs at the same time as the place before may be done already, and then it is not passed.
             if ran.code != KILLED {
                 assert!(ran.code == 0 || ran.code == NOT_THERE, "{ran:?}");
-                println!("{place} of {} was not passed any more", args.join(" "));
+                println!("not passed any more: {}", places.join(", "));
                 return ran;
             }
-            self.killed += 1;
+            let passed = std::fs::read_to_string(&log).unwrap_or_default();
+            // Steps run at the same time: the last line may be another one's.
+            let Some(hit) = passed.lines().rev().find_map(|p| places.iter().position(|q| q == p)) else {
+                panic!("killed, but at none of {at}")
+            };
+            let place = places.remove(hit);
+            (self.killed, index) = (self.killed + 1, index + 1);
             println!("killed ({how}) at {place} of {} after {seconds:.1} s", args.join(" "));
         }
         run(lab, again, &[])

@@ -1,8 +1,8 @@
 //! Places at which a command can be made to die, for the tests that show that it may.
 //!
 //! `MANYKUBE_CRASH_LOG=FILE` writes down every place that a command passes, one per line: that is how a
-//! test knows what there is. `MANYKUBE_CRASH_AT=PLACE` ends the command there by SIGKILL, as
-//! `MANYKUBE_CRASH_HOW` says: `self` (the default), `all` (what it started dies first) or `children` (only
+//! test knows what there is. `MANYKUBE_CRASH_AT=PLACE,…` ends the command at the first of these by
+//! SIGKILL, as `MANYKUBE_CRASH_HOW` says: `self` (the default), `all` (what it started dies first) or `children` (only
 //! what it started). `MANYKUBE_CRASH_DELAY_MS` lets it go on for a moment, into the middle of what follows.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpid};
 
 struct Places {
-    at: Option<String>,
+    at: Vec<String>,
     how: How,
     delay: Duration,
     log: Option<PathBuf>,
@@ -32,7 +32,7 @@ enum How {
 static PLACES: LazyLock<Places> = LazyLock::new(|| {
     let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
     Places {
-        at: set("MANYKUBE_CRASH_AT"),
+        at: set("MANYKUBE_CRASH_AT").iter().flat_map(|list| list.split(',')).map(str::to_owned).collect(),
         how: match set("MANYKUBE_CRASH_HOW").as_deref() {
             Some("all") => How::WithChildren,
             Some("children") => How::ChildrenOnly,
@@ -50,7 +50,7 @@ static PLACES: LazyLock<Places> = LazyLock::new(|| {
 /// again is another one: `#2`, `#3`, …
 pub fn place(what: &str, when: &str) {
     let places = &*PLACES;
-    if places.at.is_none() && places.log.is_none() {
+    if places.at.is_empty() && places.log.is_none() {
         return;
     }
     let name = numbered(&mut places.passed.lock().unwrap_or_else(PoisonError::into_inner), what, when);
@@ -59,7 +59,7 @@ pub fn place(what: &str, when: &str) {
     {
         let _ = writeln!(file, "{name}");
     }
-    if places.at.as_ref() != Some(&name) {
+    if !places.at.contains(&name) {
         return;
     }
     if places.delay.is_zero() {
