@@ -15,8 +15,8 @@ use crate::service::{self, Service};
 use crate::state::Node;
 use crate::vip::{self, Place};
 use crate::{
-    boot_id, capacity, cni, files, hold, load_balancer, log, network, peers, poweroff, prepare, resize,
-    routes, socket, ssh, sysctl,
+    boot_id, capacity, cni, docker, files, hold, load_balancer, log, network, peers, poweroff, prepare,
+    resize, routes, socket, ssh, sysctl,
 };
 
 pub fn run() -> ExitCode {
@@ -79,6 +79,7 @@ async fn bring_up(node: &Rc<Node>, reaper: &Reaper) -> Result<()> {
         prepare::run(node, reaper),
         service::containerd_answers()
     )?;
+    spawn_local(docker::follow(node.clone(), reaper.clone()));
     let kubelet = Service::start(node, reaper, service::kubelet(&node.spec.kubelet));
     spawn_local(ssh::serve(node.clone(), reaper.clone()));
     containerd.forever().await;

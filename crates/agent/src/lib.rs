@@ -10,6 +10,7 @@ mod cni;
 mod commands;
 #[doc(hidden)]
 pub mod component;
+mod docker;
 mod document;
 mod files;
 mod hold;

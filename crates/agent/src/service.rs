@@ -24,7 +24,13 @@ const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 pub struct Recipe {
     pub name: &'static str,
     /// Made anew for each start: files it is made from may have changed.
-    command: Box<dyn Fn() -> Result<Command>>,
+    command: Box<dyn FnMut() -> Result<Command>>,
+}
+
+impl Recipe {
+    pub fn new(name: &'static str, command: impl FnMut() -> Result<Command> + 'static) -> Recipe {
+        Recipe { name, command: Box::new(command) }
+    }
 }
 
 pub fn containerd() -> Recipe {
@@ -62,7 +68,7 @@ impl Service {
     }
 }
 
-async fn supervise(node: Rc<Node>, reaper: Reaper, recipe: Recipe) {
+async fn supervise(node: Rc<Node>, reaper: Reaper, mut recipe: Recipe) {
     let mut pause = FIRST_PAUSE;
     let mut restarts = 0;
     let mut hold = node.hold.subscribe();
@@ -74,7 +80,7 @@ async fn supervise(node: Rc<Node>, reaper: Reaper, recipe: Recipe) {
             continue;
         }
         let began = Instant::now();
-        let ended = match spawn(&reaper, &recipe) {
+        let ended = match spawn(&reaper, &mut recipe) {
             Ok(mut child) => {
                 note(&node, &recipe, Some(child.pid), restarts, None);
                 child.wait().await.to_string()
@@ -103,7 +109,7 @@ async fn supervise(node: Rc<Node>, reaper: Reaper, recipe: Recipe) {
     }
 }
 
-fn spawn(reaper: &Reaper, recipe: &Recipe) -> Result<Child> {
+fn spawn(reaper: &Reaper, recipe: &mut Recipe) -> Result<Child> {
     let log = format!("{LOG_DIR}/{}.log", recipe.name);
     let file = fs_err::OpenOptions::new().create(true).append(true).open(log)?.into_parts().0;
     let mut command = (recipe.command)()?;

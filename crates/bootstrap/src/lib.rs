@@ -7,6 +7,7 @@
 pub mod addons;
 pub mod api;
 pub mod containerd;
+pub mod docker;
 pub mod etcd;
 mod kube_vip;
 pub mod kubeadm;

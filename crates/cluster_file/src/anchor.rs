@@ -14,6 +14,8 @@ impl ClusterFile {
             self.cni.iter_mut().for_each(|path| whole(dir, path));
         }
         self.manifests.iter_mut().for_each(|path| whole(dir, path));
+        // One that does not begin like a path is a name.
+        self.images.iter_mut().filter(|i| i.starts_with(['.', '/'])).for_each(|path| whole(dir, path));
         let mut config = self.config();
         anchor(&mut config, dir);
         self.set_config(&config);

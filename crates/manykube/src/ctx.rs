@@ -30,6 +30,20 @@ pub struct Ctx {
 }
 
 impl Ctx {
+    /// The same command, for another cluster.
+    pub fn of_profile(&self, profile: &str) -> Ctx {
+        Ctx {
+            home: self.home.clone(),
+            profile: profile.to_owned(),
+            tool: self.tool,
+            called: self.called.clone(),
+            lock_timeout: self.lock_timeout,
+            cancel: self.cancel.clone(),
+            reporter: crate::report::reporter(crate::report::Output::Text),
+            recorder: Recorder::default(),
+        }
+    }
+
     pub fn emit(&self, event: Event) {
         tracing::info!("{}", event.log_line());
         self.recorder.event(&event);

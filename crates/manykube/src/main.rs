@@ -35,6 +35,9 @@ fn main() -> ExitCode {
         return agent::main(&argv.split_off(2));
     }
     let command = argv.get(1).map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
+    if command == core::containers::follow::COMMAND {
+        return core::containers::follow::main(argv.get(2..).unwrap_or_default());
+    }
     if let Some(code) = drivers::native::entry(&command, argv.get(2..).unwrap_or_default()) {
         return code;
     }

@@ -65,6 +65,11 @@ impl Home {
         self.root.join("locks").join(format!("{profile}.lock"))
     }
 
+    /// Of Docker's client; and authorities that the user wants every node to trust.
+    pub fn certs(&self) -> PathBuf {
+        self.root.join("certs")
+    }
+
     pub fn machines(&self) -> PathBuf {
         self.root.join("machines")
     }

@@ -11,6 +11,8 @@ pub const SPEC_PATH: &str = "/etc/manykube/node.json";
 /// What an agent is told while it runs: who else is there. Written anew (by a rename, so that nobody
 /// reads half of it) whenever nodes come or go; the agent notices within a fraction of a second.
 pub const PEERS_PATH: &str = "/etc/manykube/peers.json";
+/// How the Docker engine is to run, once somebody has asked for it.
+pub const DOCKER_PATH: &str = "/etc/manykube/docker.json";
 /// The agent's own program in the node.
 pub const AGENT_PATH: &str = "/usr/local/bin/manykube";
 /// A directory shared with the host: the agent's socket and the logs live here.
@@ -82,6 +84,14 @@ pub struct Peers {
     /// Without it nobody moves the virtual address.
     #[serde(default)]
     pub election: Option<Election>,
+}
+
+/// The document at [`DOCKER_PATH`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Docker {
+    /// Without one it does not run.
+    #[serde(default)]
+    pub argv: Vec<String>,
 }
 
 /// How the control planes agree who holds the virtual address. The same on all of them.

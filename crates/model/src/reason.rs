@@ -70,6 +70,14 @@ reasons! {
     NodeStop = "HOST_NODE_STOP", 30;
     NodeFault = "GUEST_NODE_FAULT", 80;
     StopTimeout = "GUEST_STOP_TIMEOUT", 82;
+    ImageBuild = "GUEST_IMAGE_BUILD", 80;
+    ImageList = "GUEST_IMAGE_LIST", 80;
+    ImageLoad = "GUEST_IMAGE_LOAD", 80;
+    ImagePull = "GUEST_IMAGE_PULL", 80;
+    ImagePush = "GUEST_IMAGE_PUSH", 80;
+    ImageRemove = "GUEST_IMAGE_REMOVE", 80;
+    ImageSave = "GUEST_IMAGE_SAVE", 80;
+    ImageTag = "GUEST_IMAGE_TAG", 80;
     ImageUnusable = "GUEST_NODE_IMAGE", 80;
     InetRepo = "INET_REPO", 40;
     VersionUnavailable = "INET_VERSION_UNAVAILABLE", 49;

@@ -15,6 +15,10 @@ pub struct Observed {
     pub configured: bool,
     /// The user's manifests are applied as they are by now; also when there are none.
     pub manifests: bool,
+    /// Images that the cluster file names are loaded; also when it names none.
+    pub images: bool,
+    /// Images were loaded: a node that comes gets them.
+    pub loaded: bool,
     /// All that `--wait` asks for beyond the nodes is true.
     pub system_ready: bool,
 }
@@ -43,6 +47,8 @@ pub struct ObservedNode {
     pub ready: bool,
     /// Its list of nodes is the one that is wanted.
     pub peers: bool,
+    /// It has the images that were loaded into the cluster.
+    pub images: bool,
     /// How far its machine is from what the configuration says by now.
     pub setup: Setup,
     /// Its API server's certificate is the one that is wanted (control planes).
@@ -89,6 +95,7 @@ impl ObservedNode {
             registered: true,
             ready: false,
             peers: true,
+            images: false,
             setup: Setup::AsWanted,
             api_certificate: true,
             outside: false,

@@ -165,6 +165,12 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
             !n.node.ready || n.node.machine != MachineState::Running || !n.node.up || n.restarts
         }));
     }
+    // Before its pods ask for them.
+    let put = each(Step::PutImages, &|n| {
+        let comes = n.restarts || n.node.machine != MachineState::Running || !n.node.up;
+        observed.loaded && (comes || !n.node.images)
+    });
+    let load = if observed.images || only.is_some() { vec![] } else { vec![Step::LoadImages] };
     let settled = configure.is_empty() && !boots;
     let mut verify = Vec::new();
     if waits && only.is_none() && (!settled || !observed.system_ready) {
@@ -205,7 +211,10 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
             .phase(phase::JOIN, vec![Step::PromoteMember(machine())])
             .phase(phase::CONTROL_PLANE, vec![Step::WaitApi(machine())]);
     }
-    plan.phase(phase::CONFIGURE, configure).phase(phase::VERIFY, verify)
+    plan.phase(phase::IMAGES, put)
+        .phase(phase::IMAGES, load)
+        .phase(phase::CONFIGURE, configure)
+        .phase(phase::VERIFY, verify)
 }
 
 #[cfg(test)]
@@ -343,6 +352,32 @@ mod tests {
         world.run(&plan, usize::MAX);
         world.power_loss();
         assert!(!start(&cluster, &world.observe()).steps().any(|s| *s == Step::PodNetwork));
+    }
+
+    #[test]
+    fn who_comes_later_gets_the_images() {
+        let mut world = World::empty();
+        world.run(&start(&cluster(2), &world.observe()), usize::MAX);
+        world.load_image();
+        assert!(start(&cluster(2), &world.observe()).is_empty());
+        world.change_peers();
+        let plan = add(&cluster(3), &world.observe(), &["minikube-m03".into()]);
+        let puts: Vec<&Step> = plan.steps().filter(|s| matches!(s, Step::PutImages(_))).collect();
+        assert_eq!(puts, [&Step::PutImages("minikube-m03".into())]);
+        world.run(&plan, usize::MAX);
+        world.forget_images("minikube-m02");
+        let plan = start(&cluster(3), &world.observe());
+        assert_eq!(plan.to_string(), " 1. Loading images: put the loaded images there (minikube-m02)");
+    }
+
+    #[test]
+    fn images_of_the_file_are_loaded_once() {
+        let mut world = World::empty();
+        world.name_images();
+        let plan = start(&cluster(2), &world.observe());
+        assert!(plan.steps().any(|s| *s == Step::LoadImages));
+        world.run(&plan, usize::MAX);
+        assert!(start(&cluster(2), &world.observe()).is_empty());
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod phase {
     pub const CHANGE: &str = "Changing nodes";
     pub const BOOT: &str = "Booting machines";
     pub const CONTROL_PLANE: &str = "Booting the control plane";
+    pub const IMAGES: &str = "Loading images";
     pub const CONFIGURE: &str = "Configuring the cluster";
     pub const VERIFY: &str = "Verifying that all is ready";
     pub const POWER_OFF: &str = "Powering off";
@@ -49,6 +50,10 @@ pub enum Step {
     /// An API server that was held back while the first one had the machine to itself.
     ReleaseApi(String),
     WaitApi(String),
+    /// Images that were loaded into the cluster while this node was not there.
+    PutImages(String),
+    /// Images that the cluster file names.
+    LoadImages,
     /// kubeadm's records in the cluster: configuration, tokens.
     UploadConfig,
     /// kube-proxy, DNS, storage.
@@ -128,6 +133,8 @@ impl Step {
             Step::BootMachine(_) => "boot",
             Step::ReleaseApi(_) => "start the API server",
             Step::WaitApi(_) => "wait for the API server",
+            Step::PutImages(_) => "put the loaded images there",
+            Step::LoadImages => "load the images of the file",
             Step::UploadConfig => "record kubeadm's configuration",
             Step::Addons => "apply kube-proxy, DNS and storage",
             Step::PodNetwork => "apply the manifest of the pod network",
@@ -167,6 +174,8 @@ impl Step {
             Step::BootMachine(_) => "boot",
             Step::ReleaseApi(_) => "release-api",
             Step::WaitApi(_) => "wait-api",
+            Step::PutImages(_) => "put-images",
+            Step::LoadImages => "load-images",
             Step::UploadConfig => "upload-config",
             Step::Addons => "addons",
             Step::PodNetwork => "pod-network",
@@ -203,6 +212,7 @@ impl Step {
             | Step::BootMachine(n)
             | Step::ReleaseApi(n)
             | Step::WaitApi(n)
+            | Step::PutImages(n)
             | Step::ReleaseControllers(n)
             | Step::AdoptNode(n)
             | Step::Register(n)

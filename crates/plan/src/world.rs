@@ -75,6 +75,8 @@ impl World {
                 nodes: BTreeMap::new(),
                 configured: false,
                 manifests: true,
+                images: true,
+                loaded: false,
                 system_ready: false,
             },
             stale_leases: false,
@@ -140,6 +142,21 @@ impl World {
     pub fn change_api_certificate(&mut self) {
         self.seen.certificates = false;
         self.seen.nodes.values_mut().for_each(|n| n.api_certificate = false);
+    }
+
+    /// Into all nodes that run.
+    pub fn load_image(&mut self) {
+        self.seen.loaded = true;
+        self.seen.nodes.values_mut().for_each(|n| n.images = n.up);
+    }
+
+    pub fn forget_images(&mut self, machine: &str) {
+        self.node(machine).images = false;
+    }
+
+    /// In the cluster file.
+    pub fn name_images(&mut self) {
+        self.seen.images = false;
     }
 
     pub fn power_off(&mut self, machine: &str) {
@@ -251,6 +268,15 @@ impl World {
                 }
                 assert!(self.node(m).up && !self.node(m).outside && !self.node(m).held);
                 self.node(m).api = Api::Ready;
+            }
+            Step::PutImages(m) => {
+                assert!(self.node(m).up);
+                self.node(m).images = true;
+            }
+            Step::LoadImages => {
+                assert!(self.seen.nodes.values().any(|n| n.up));
+                self.seen.images = true;
+                self.load_image();
             }
             Step::ReleaseControllers(m) => {
                 assert!(self.api_up());

@@ -99,12 +99,17 @@ fn of_node(cluster: &Cluster, node: &Node) -> Vec<Leaf> {
     leaves
 }
 
-fn client(name: &str, signer: Signer, common_name: &str, organization: Option<&'static str>) -> Leaf {
+pub(super) fn client(
+    name: &str,
+    signer: Signer,
+    common_name: &str,
+    organization: Option<&'static str>,
+) -> Leaf {
     let (name, common_name) = (name.to_owned(), common_name.to_owned());
     Leaf { name, signer, common_name, organization, usage: Usage::Client, sans: Sans::new() }
 }
 
-fn server(name: &str, signer: Signer, common_name: &str, sans: Sans) -> Leaf {
+pub(super) fn server(name: &str, signer: Signer, common_name: &str, sans: Sans) -> Leaf {
     let (name, common_name) = (name.to_owned(), common_name.to_owned());
     Leaf { name, signer, common_name, organization: None, usage: Usage::Server, sans }
 }

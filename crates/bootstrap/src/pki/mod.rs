@@ -2,6 +2,7 @@
 //! what is stale is made again.
 
 mod check;
+pub mod docker;
 mod issue;
 mod key;
 pub mod leaf;

@@ -9,8 +9,8 @@ use fs_err as fs;
 
 use super::issue::Pair;
 
-const SECRET: u32 = 0o600;
-const PUBLIC: u32 = 0o644;
+pub(super) const SECRET: u32 = 0o600;
+pub(super) const PUBLIC: u32 = 0o644;
 
 /// Held while certificates are looked at and made; released when dropped.
 pub struct Lock(#[allow(dead_code, reason = "the open file is the lock")] std::fs::File);
@@ -62,7 +62,7 @@ pub fn write_signing_key(base: &Path, private: &str, public: &str) -> Result<()>
     write(&file(base, "pub"), public, PUBLIC, Durable::Yes)
 }
 
-fn write(path: &Path, text: &str, mode: u32, durable: Durable) -> Result<()> {
+pub(super) fn write(path: &Path, text: &str, mode: u32, durable: Durable) -> Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }

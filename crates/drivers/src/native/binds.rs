@@ -23,8 +23,9 @@ pub fn take(wanted: &Bind) -> Result<OwnedFd> {
 /// The place is made if it is not there.
 pub fn put(tree: &OwnedFd, wanted: &Bind) -> Result<()> {
     let at = Path::new(&wanted.node);
-    let is_dir =
-        fs_err::metadata(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(tree)))?.is_dir();
+    // By the descriptor: where this runs, /proc may be that of another pid namespace.
+    let mode = rustix::fs::fstat(tree).context("look at what was taken")?.st_mode;
+    let is_dir = rustix::fs::FileType::from_raw_mode(mode).is_dir();
     if is_dir {
         fs_err::create_dir_all(at)?;
     } else if !at.exists() {

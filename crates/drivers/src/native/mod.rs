@@ -15,6 +15,7 @@ mod guard;
 mod host;
 mod launch;
 mod machine;
+mod mount;
 mod mounts;
 mod needs;
 mod network;
@@ -34,12 +35,14 @@ pub use process::{Handle, Identity, boot_id, identify};
 /// Programs of ours that must start single-threaded, because namespaces belong to threads.
 pub const LAUNCH: &str = "native-launch";
 pub const ENTER: &str = "native-enter";
+pub const MOUNT: &str = "native-mount";
 
-/// Runs `native-launch` or `native-enter` when the command was called as such.
+/// Runs `native-launch`, `native-enter` or `native-mount` when the command was called as such.
 pub fn entry(command: &str, args: &[OsString]) -> Option<ExitCode> {
     match command {
         LAUNCH => Some(launch::main(args)),
         ENTER => Some(enter::main(args)),
+        MOUNT => Some(mount::main(args)),
         _ => None,
     }
 }
@@ -134,8 +137,33 @@ pub fn write_file(home: &Home, machine: &str, file: &model::node_spec::NodeFile)
             .join(file.path.trim_start_matches('/')),
         (None, None) => paths.upper().join(file.path.trim_start_matches('/')),
     };
+    target.parent().map_or(Ok(()), fs_err::create_dir_all)?;
     let new = target.with_extension("new");
     fs_err::write(&new, &file.data)?;
     fs_err::set_permissions(&new, std::os::unix::fs::PermissionsExt::from_mode(file.mode))?;
     fs_err::rename(&new, &target).map_err(Into::into)
+}
+
+/// The root of a machine that runs, as its own processes see it: its sockets are reached through it.
+pub fn root_of(home: &Home, machine: &str) -> Option<std::path::PathBuf> {
+    Some(std::path::PathBuf::from(format!("/proc/{}/root", init_of(home, machine)?)))
+}
+
+/// The first process of a machine that runs.
+pub fn init_of(home: &Home, machine: &str) -> Option<u32> {
+    machine::Paths::new(home, machine).running().map(|init| init.pid)
+}
+
+/// Ends when the machine does. An error when it does not run.
+pub fn wait_end(
+    home: &Home,
+    machine: &str,
+) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + use<>> {
+    let init = machine::Paths::new(home, machine).running();
+    let handle = init.map(|init| process::Handle::open(&init)).transpose()?.flatten();
+    let handle = anyhow::Context::with_context(handle, || format!("machine {machine} does not run"))?;
+    Ok(async move {
+        while !handle.wait(std::time::Duration::from_secs(3600)).await? {}
+        Ok(())
+    })
 }

@@ -53,6 +53,14 @@ pub enum Commands {
     Node(Box<commands::node::Args>),
     /// Workers of a cluster: what `node` does, for nodes that are no control planes
     Worker(Box<commands::worker::Args>),
+    /// Print how a docker client reaches the Docker engine of a node
+    DockerEnv(commands::docker_env::Args),
+    /// Container images on the nodes
+    Image(commands::image::Args),
+    /// Images that are kept on the host and loaded into the nodes
+    Cache(commands::cache::Args),
+    /// Show a directory of the host in every node, as long as the command runs
+    Mount(commands::mount::Args),
     /// Print the address of a node
     Ip(commands::ip::Args),
     /// Open a shell in a node, or run a command there
@@ -111,6 +119,10 @@ impl Commands {
             Commands::Profile(_) => "profile",
             Commands::Node(_) => "node",
             Commands::Worker(_) => "worker",
+            Commands::DockerEnv(_) => "docker-env",
+            Commands::Image(_) => "image",
+            Commands::Cache(_) => "cache",
+            Commands::Mount(_) => "mount",
             Commands::Ip(_) => "ip",
             Commands::Ssh(_) => "ssh",
             Commands::SshKey(_) => "ssh-key",

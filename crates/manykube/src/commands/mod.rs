@@ -1,18 +1,22 @@
 //! One file per command. Each has its arguments and a `run` that returns the exit code.
 
 pub mod addons;
+pub mod cache;
 mod cluster;
 pub mod completion;
 mod components;
 pub mod config;
 pub mod cp;
 pub mod delete;
+pub mod docker_env;
 pub mod fault;
 pub mod generate_docs;
+pub mod image;
 pub mod ip;
 pub mod kubectl;
 pub mod license;
 pub mod logs;
+pub mod mount;
 pub mod node;
 pub mod node_image;
 mod options;
@@ -53,6 +57,10 @@ pub fn run(ctx: &Ctx, command: &Commands) -> Result<u8> {
         Commands::Profile(args) => profile::run(ctx, args),
         Commands::Node(args) => node::run(ctx, args),
         Commands::Worker(args) => worker::run(ctx, args),
+        Commands::DockerEnv(args) => docker_env::run(ctx, args),
+        Commands::Image(args) => image::run(ctx, args),
+        Commands::Mount(args) => mount::run(ctx, args),
+        Commands::Cache(args) => cache::run(ctx, args),
         Commands::Ip(args) => ip::run(ctx, args),
         Commands::Ssh(args) => ssh::run(ctx, args),
         Commands::SshHost(args) => ssh_host::run(ctx, args),
@@ -89,6 +97,8 @@ pub fn default_reason(command: &Commands) -> Reason {
         Commands::Node(args) => node::default_reason(&args.command),
         Commands::Worker(args) => worker::default_reason(&args.command),
         Commands::Fault(_) => Reason::NodeFault,
+        Commands::Cache(_) => Reason::ImageLoad,
+        Commands::Image(args) => image::default_reason(&args.command),
         Commands::NodeImage(_) => Reason::ImageUnusable,
         Commands::UpdateContext(_) => Reason::KubeconfigUpdate,
         Commands::Service(_) => Reason::ServiceList,

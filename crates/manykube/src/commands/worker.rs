@@ -5,7 +5,8 @@ use model::Reason;
 
 use super::node::{self, Among};
 use super::node::{
-    AllArgs, CreateArgs, DeleteArgs, LogsArgs, NameArgs, SetArgs, SshArgs, StartArgs, StatusArgs,
+    AllArgs, CreateArgs, DeleteArgs, DockerEnvArgs, LogsArgs, NameArgs, SetArgs, SshArgs, StartArgs,
+    StatusArgs,
 };
 use crate::ctx::Ctx;
 
@@ -32,7 +33,7 @@ pub enum Command {
     /// Open a shell in a worker, or run a command there
     Ssh(SshArgs),
     /// Print how a docker client reaches a worker
-    DockerEnv(NameArgs),
+    DockerEnv(DockerEnvArgs),
     /// Show the state of a worker, or of all
     Status(StatusArgs),
     /// Show the logs of a worker, or of all

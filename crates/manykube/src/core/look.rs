@@ -14,7 +14,7 @@ use model::status::{Apiserver, Host, NodeStatusInput};
 use model::{Cluster, Cni, Home, Node, names};
 use plan::{Api, Image, MachineState, Observed, ObservedNode};
 
-use super::{certificates, images, machines, manifests, setup};
+use super::{certificates, containers, images, machines, manifests, setup};
 
 /// Everything asked here is on this machine: an answer that takes longer is none.
 const LOOK: Duration = Duration::from_millis(1500);
@@ -82,6 +82,7 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
         }
     }))
     .await;
+    let record = containers::Record::read(home, &cluster.name);
     Ok(Observed {
         image: if images::missing(home, cluster)?.is_empty() { Image::Present } else { Image::Absent },
         certificates: found.is_some_and(|f| f.stale.is_empty()),
@@ -89,6 +90,8 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
         nodes: seen.into_iter().filter(|(_, n)| n.machine != MachineState::Absent).collect(),
         configured,
         manifests: manifests::applied(home, &cluster.name),
+        images: record.has_sources(&cluster.extras.images),
+        loaded: !record.images.is_empty(),
         system_ready,
     })
 }
@@ -117,7 +120,9 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
             _ => None,
         }
     };
-    let own_api = own_api.await;
+    let (own_api, images) = tokio::join!(own_api, async {
+        agent.is_some() && containers::is_complete(home, &cluster.name, machine).await
+    });
     // Is the kubelet told to run this?
     let runs = |pod: &str| match &agent {
         Some(agent) => agent.static_pods.iter().any(|f| f == pod),
@@ -142,6 +147,7 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
         registered: in_api.is_some(),
         ready: in_api.is_some_and(|n| n.ready),
         peers: true,
+        images,
         setup: plan::Setup::AsWanted,
         api_certificate: true,
         bereft: false,

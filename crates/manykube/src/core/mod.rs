@@ -2,11 +2,14 @@
 
 mod able;
 mod certificates;
+pub mod containers;
+pub mod docker;
 mod etcd;
 mod images;
 mod look;
 mod machines;
 mod manifests;
+pub mod mounts;
 pub mod pause;
 mod recover;
 mod room;
@@ -87,6 +90,7 @@ pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Star
     }
     let runner = Runner::new(ctx, cluster, &driver, opts.wait_timeout);
     run(&runner, &plan).await?;
+    containers::follow::resume(&ctx.home, &cluster.name)?;
     Ok(Started::Changed)
 }
 
@@ -106,6 +110,7 @@ pub async fn add(ctx: &Ctx, cluster: &Cluster, machines: &[String], limit: Durat
     }
     let runner = Runner::new(ctx, cluster, &driver, limit);
     run(&runner, &plan).await?;
+    containers::follow::resume(&ctx.home, &cluster.name)?;
     Ok(Started::Changed)
 }
 
@@ -328,7 +333,11 @@ pub fn images_can(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
 
 /// The container images in the node image of a version; none while it is not built.
 pub fn images_of(ctx: &Ctx, version: &str) -> Result<Vec<String>> {
-    let found = image::Store::new(ctx.home.cache()).find(version)?;
+    images_of_home(&ctx.home, version)
+}
+
+fn images_of_home(home: &model::Home, version: &str) -> Result<Vec<String>> {
+    let found = image::Store::new(home.cache()).find(version)?;
     Ok(found.map(|image| image.manifest.images).unwrap_or_default())
 }
 

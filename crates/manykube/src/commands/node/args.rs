@@ -6,7 +6,7 @@ use model::{Fault, Reason};
 use super::Among;
 use crate::args::node_flags::NodeFlags;
 use crate::args::values::go_bool;
-use crate::commands::{logs, status};
+use crate::commands::{docker_env, logs, status};
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
@@ -33,7 +33,7 @@ pub enum Command {
     /// Open a shell in a node, or run a command there
     Ssh(SshArgs),
     /// Print how a docker client reaches a node
-    DockerEnv(NameArgs),
+    DockerEnv(DockerEnvArgs),
     /// Show the state of a node, or of all
     Status(StatusArgs),
     /// Show the logs of a node, or of all
@@ -50,6 +50,14 @@ pub struct NameArgs {
     /// The same as a flag
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct DockerEnvArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    #[command(flatten)]
+    pub view: docker_env::View,
 }
 
 #[derive(Debug, Clone, clap::Args)]

@@ -1,9 +1,7 @@
 //! What only looks at nodes.
 
-use std::io::IsTerminal as _;
-
 use anyhow::Result;
-use model::{Cluster, Fault, Reason};
+use model::{Cluster, Reason};
 
 use super::args::StatusArgs;
 use super::{Among, common};
@@ -39,20 +37,6 @@ pub fn status(ctx: &Ctx, args: &StatusArgs, among: Among) -> Result<u8> {
         (None, Among::Workers) => status::Which::Workers,
     };
     status::report(ctx, &args.view, &which)
-}
-
-/// containerd has no Docker API. In `eval $(…)` the failure is to be one of the shell, too.
-pub fn docker_env(name: &str) -> Result<(), Fault> {
-    let fault = Fault::new(
-        Reason::Usage,
-        format!(
-            "The docker-env command is incompatible with the containerd runtime: {name} has no Docker API"
-        ),
-    );
-    if !std::io::stdout().is_terminal() {
-        print(&format!("false exit code {}\n", fault.reason.exit_code()));
-    }
-    Err(fault)
 }
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ use crate::ctx::Ctx;
 use crate::state::pending::{self, Pending};
 pub use among::Among;
 pub use args::{
-    AllArgs, Args, Command, CreateArgs, DeleteArgs, LogsArgs, NameArgs, SetArgs, SshArgs, StartArgs,
-    StatusArgs,
+    AllArgs, Args, Command, CreateArgs, DeleteArgs, DockerEnvArgs, LogsArgs, NameArgs, SetArgs, SshArgs,
+    StartArgs, StatusArgs,
 };
 pub use delete::remove;
 use wanted::Request;
@@ -85,7 +85,8 @@ pub fn perform(ctx: &Ctx, command: &Command, among: Among) -> Result<u8> {
             return super::ip::show(ctx, Some(&name));
         }
         Command::DockerEnv(args) => {
-            look::docker_env(&named(args, "docker-env", Reason::NodeRetrieve)?)?;
+            let name = named(&args.name, "docker-env", Reason::NodeRetrieve)?;
+            return super::docker_env::print(ctx, Some(&name), &args.view);
         }
         Command::Status(args) => return look::status(ctx, args, among),
         Command::Logs(args) => return logs::run(ctx, args, among),

@@ -102,12 +102,15 @@ impl Runner<'_> {
             _ => {}
         }
         let spec = machines::spec(self.home(), self.cluster()?, self.node(machine)?, None)?;
+        if drivers::native::init_of(self.home(), machine).is_none() {
+            self.place_files(machine)?;
+        }
         self.driver.boot(&spec).await?;
         let booting = self.shared.boots();
         while !self.agent_is_up(machine).await? {
             sleep(booting.pause()).await;
         }
-        Ok(())
+        self.trust(machine).await
     }
 
     /// Fails when the node says that it will never be.

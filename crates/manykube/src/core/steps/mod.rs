@@ -1,6 +1,7 @@
 //! How each step of a plan is done.
 
 mod control_plane;
+mod files;
 mod machine;
 mod member;
 mod ready;
@@ -17,7 +18,7 @@ use plan::Step;
 use tokio::time::sleep;
 
 use super::shared::Shared;
-use super::{images, manifests};
+use super::{containers, images, manifests};
 use crate::ctx::Ctx;
 
 /// A node that is asked to power off has this long before it is killed.
@@ -79,6 +80,10 @@ impl<'a> Runner<'a> {
                 Step::BootMachine(m) => self.boot(m).await,
                 Step::ReleaseApi(m) => self.release_api(m).await,
                 Step::WaitApi(m) => self.wait_api(m).await,
+                Step::PutImages(m) => {
+                    containers::complete(self.home(), self.cluster()?, self.driver, m).await
+                }
+                Step::LoadImages => containers::load_named(self.ctx, self.cluster()?).await,
                 Step::UploadConfig => self.upload_config().await,
                 Step::Addons => self.addons().await,
                 Step::PodNetwork => self.pod_network().await,

@@ -12,6 +12,7 @@ use model::resources::HostSize;
 use model::{Cluster, Fault, Reason};
 
 use super::{Args, versions};
+use crate::core::containers::Source;
 
 pub use change::{Changes, changes, confirm};
 pub use flags::{as_flags, over};
@@ -89,6 +90,21 @@ impl Input {
         Ok(all)
     }
 
+    /// What cannot be loaded is said before there is a cluster.
+    fn check_images(&self) -> Result<(), Fault> {
+        for (index, image) in self.parsed.file.images.iter().enumerate() {
+            let at = vec![Step::from("images"), Step::from(index)];
+            let wrong = |f: Fault| self.fault(self.parsed.problem(&at, f.message).into(), f.reason);
+            match Source::of(image).map_err(wrong)? {
+                Source::Stdin => {
+                    return Err(wrong(usage("an image of a file is not on standard input".to_owned())));
+                }
+                Source::File(_) | Source::Named(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     fn fault(&self, problems: Problems, reason: Reason) -> Fault {
         Fault::new(reason, problems.show(&self.path))
     }
@@ -99,6 +115,7 @@ impl Input {
         if !wrong.is_empty() {
             return Err(self.fault(Problems::new(wrong), Reason::Unimplemented));
         }
+        self.check_images()?;
         let mut file = without_flags(&self.parsed.file);
         file.set_versions(image::resolve_version).map_err(|(path, _)| {
             let asked = file_version(&self.parsed.file, &path);

@@ -76,7 +76,6 @@ fn what_nobody_does_yet_is_refused_with_its_place() {
         ("networking: {kubeProxyMode: ipvs}\n", "f:3:29: not supported yet: kubeProxyMode"),
         ("addons: {dashboard: true}\n", "f:3:1: not supported yet: addons"),
         ("containerRuntime: docker\n", "f:3:19: not supported yet: containerRuntime"),
-        ("images: [a]\n", "f:3:1: not supported yet: images"),
     ] {
         let fault = fresh("", body).unwrap_err();
         assert_eq!(fault.reason, Reason::Unimplemented, "{body}");

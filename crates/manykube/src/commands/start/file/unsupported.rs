@@ -24,7 +24,6 @@ pub fn unsupported(parsed: &Parsed, base: &Cluster) -> Vec<Problem> {
             vec![Step::from("networking")],
         ),
         ("addons", addons, Path::new()),
-        ("images", !file.images.is_empty(), Path::new()),
     ]);
     for (index, group) in file.nodes.iter().enumerate() {
         let at = || vec![Step::from("nodes"), Step::from(index)];

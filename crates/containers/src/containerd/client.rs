@@ -1,0 +1,129 @@
+//! The connection, and one call on it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures::Stream;
+use http::uri::PathAndQuery;
+use hyper_util::rt::TokioIo;
+use prost::Message;
+use tokio::net::UnixStream;
+use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::{Code, Request, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+/// The namespace in containerd that Kubernetes uses.
+const NAMESPACE: &str = "k8s.io";
+/// containerd answers at once or, while it applies a layer, when that is done.
+const CONNECT: Duration = Duration::from_secs(5);
+/// A list of images may be long.
+const LONGEST: usize = 64 << 20;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("containerd does not answer: {0}")]
+    Connect(String),
+    #[error("{}", .0.message())]
+    Said(Status),
+}
+
+impl Error {
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Error::Said(status) if status.code() == Code::NotFound)
+    }
+
+    pub fn is_already_there(&self) -> bool {
+        matches!(self, Error::Said(status) if status.code() == Code::AlreadyExists)
+    }
+}
+
+impl From<Status> for Error {
+    fn from(status: Status) -> Error {
+        Error::Said(status)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Client {
+    channel: Channel,
+    /// What is made belongs to this lease.
+    lease: Option<String>,
+}
+
+impl Client {
+    pub async fn connect(socket: &Path) -> Result<Client, Error> {
+        let path: PathBuf = socket.to_owned();
+        let connector = tower::service_fn(move |_: Uri| {
+            let path = path.clone();
+            async move { Ok::<_, std::io::Error>(TokioIo::new(UnixStream::connect(path).await?)) }
+        });
+        // The address is only a name: the connector knows where to go.
+        let endpoint = Endpoint::from_static("http://containerd").connect_timeout(CONNECT);
+        let channel = tokio::time::timeout(CONNECT, endpoint.connect_with_connector(connector)).await;
+        let channel = channel.map_err(|_| Error::Connect(format!("within {} s", CONNECT.as_secs())))?;
+        let channel = channel.map_err(|e| Error::Connect(root_cause(&e)))?;
+        Ok(Client { channel, lease: None })
+    }
+
+    pub(super) fn under(&self, lease: &str) -> Client {
+        Client { channel: self.channel.clone(), lease: Some(lease.to_owned()) }
+    }
+
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        let headers = request.metadata_mut();
+        headers.insert("containerd-namespace", tonic::metadata::MetadataValue::from_static(NAMESPACE));
+        if let Some(lease) = self.lease.as_deref().and_then(|l| l.parse().ok()) {
+            headers.insert("containerd-lease", lease);
+        }
+        request
+    }
+
+    async fn ready(&self) -> Result<tonic::client::Grpc<Channel>, Error> {
+        let mut grpc = tonic::client::Grpc::new(self.channel.clone()).max_decoding_message_size(LONGEST);
+        grpc.ready().await.map_err(|e| Error::Connect(root_cause(&e)))?;
+        Ok(grpc)
+    }
+
+    pub(super) async fn call<Q, A>(&self, method: &'static str, message: Q) -> Result<A, Error>
+    where
+        Q: Message + Send + Sync + 'static,
+        A: Message + Default + Send + Sync + 'static,
+    {
+        let codec = ProstCodec::<Q, A>::default();
+        let path = PathAndQuery::from_static(method);
+        Ok(self.ready().await?.unary(self.request(message), path, codec).await?.into_inner())
+    }
+
+    pub(super) async fn listen<Q, A>(&self, method: &'static str, message: Q) -> Result<Streaming<A>, Error>
+    where
+        Q: Message + Send + Sync + 'static,
+        A: Message + Default + Send + Sync + 'static,
+    {
+        let codec = ProstCodec::<Q, A>::default();
+        let path = PathAndQuery::from_static(method);
+        Ok(self.ready().await?.server_streaming(self.request(message), path, codec).await?.into_inner())
+    }
+
+    pub(super) async fn talk<Q, A>(
+        &self,
+        method: &'static str,
+        messages: impl Stream<Item = Q> + Send + 'static,
+    ) -> Result<Streaming<A>, Error>
+    where
+        Q: Message + Send + Sync + 'static,
+        A: Message + Default + Send + Sync + 'static,
+    {
+        let codec = ProstCodec::<Q, A>::default();
+        let path = PathAndQuery::from_static(method);
+        Ok(self.ready().await?.streaming(self.request(messages), path, codec).await?.into_inner())
+    }
+}
+
+fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
