@@ -44,6 +44,9 @@ unit: ## Run the tests that need no cluster
 	cargo test --release --locked --workspace --exclude system-tests
 
 system: image ## Run the tests on real clusters (root)
+	@# The real client, for docker-env. Debian has it in one package with the engine, which is not started.
+	@command -v docker >/dev/null || { echo "installing docker.io"; DEBIAN_FRONTEND=noninteractive \
+		RUNLEVEL=1 apt-get install -y -qq --no-install-recommends docker.io >/dev/null; }
 	$(MANYKUBE) node-image build --kubelet --kubernetes-version 1.36
 	$(SYSTEM)
 
@@ -59,11 +62,12 @@ lint: ## Check formatting, lints and, where it is installed, licences
 advisories: ## Ask whether anything that we link is known to be broken (needs a network, cargo-deny)
 	cargo deny check advisories
 
-bench: image ## Measure one node, then three control planes beside plain kubeadm, thirty workers
+bench: image ## Measure one node, then three control planes beside plain kubeadm, thirty workers, images on five nodes
 	cargo build --release --locked -p bench-tool
 	@ln -f target/$(HOST)/release/bench-tool target/release/bench-tool
 	bench/boot
 	bench/ha
+	bench/images
 
 failover: image ## Measure what clients notice when the holder of the virtual address is killed, frozen, cut off (20 times each)
 	FAILOVER_ROUNDS=$${FAILOVER_ROUNDS:-20} cargo test --release --locked -p system-tests --test failover -- --nocapture

@@ -1,5 +1,6 @@
 //! Real clusters for tests, each in a network namespace of its own that has no way out.
 
+pub mod archive;
 pub mod crash;
 pub mod etcd;
 mod footprint;
