@@ -45,8 +45,8 @@ unit: ## Run the tests that need no cluster
 
 system: image ## Run the tests on real clusters (root)
 	@# The real client, for docker-env. Debian has it in one package with the engine, which is not started.
-	@command -v docker >/dev/null || { echo "installing docker.io"; DEBIAN_FRONTEND=noninteractive \
-		RUNLEVEL=1 apt-get install -y -qq --no-install-recommends docker.io >/dev/null; }
+	@command -v docker >/dev/null || { echo "installing docker.io"; apt-get update -qq && \
+		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io >/dev/null; }
 	$(MANYKUBE) node-image build --kubelet --kubernetes-version 1.36
 	$(SYSTEM)
 

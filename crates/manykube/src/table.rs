@@ -1,5 +1,13 @@
 //! Tables in box drawing: headers centred, cells to the left, one space around.
 
+/// What a command that prints a table may print instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Format {
+    #[default]
+    Table,
+    Json,
+}
+
 pub fn render(headers: &[&str], rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = headers.iter().map(|h| width(h)).collect();
     for row in rows {

@@ -47,24 +47,18 @@ impl Args {
 }
 
 pub fn pause(ctx: &Ctx, args: &Args) -> Result<u8> {
-    let namespaces = args.namespaces()?;
-    let cluster = common::load(ctx)?;
-    ctx.run(async {
-        common::require_running(ctx, &cluster).await?;
-        let _lock = ProfileLock::acquire(ctx, &ctx.profile).await?;
-        ctx.recorder.open(&ctx.home.profile_events(&cluster.name))?;
-        for node in &cluster.nodes {
-            let message = format!("Pausing node {} ...", cluster.machine(node));
-            ctx.emit(Event::step(steps::pause::PAUSING, Style::Pausing, message));
-        }
-        let count = core::pause::pause(ctx, &cluster, &namespaces).await?;
-        let message = format!("Paused {count} containers{}", args.said());
-        ctx.emit(Event::step(steps::pause::DONE, Style::Pausing, message));
-        Ok(0)
-    })
+    run(ctx, args, true)
 }
 
 pub fn unpause(ctx: &Ctx, args: &Args) -> Result<u8> {
+    run(ctx, args, false)
+}
+
+fn run(ctx: &Ctx, args: &Args, pauses: bool) -> Result<u8> {
+    let (doing, done, style, begin, end) = match pauses {
+        true => ("Pausing", "Paused", Style::Pausing, steps::pause::PAUSING, steps::pause::DONE),
+        false => ("Unpausing", "Unpaused", Style::Unpausing, steps::unpause::UNPAUSING, steps::unpause::DONE),
+    };
     let namespaces = args.namespaces()?;
     let cluster = common::load(ctx)?;
     ctx.run(async {
@@ -72,12 +66,14 @@ pub fn unpause(ctx: &Ctx, args: &Args) -> Result<u8> {
         let _lock = ProfileLock::acquire(ctx, &ctx.profile).await?;
         ctx.recorder.open(&ctx.home.profile_events(&cluster.name))?;
         for node in &cluster.nodes {
-            let message = format!("Unpausing node {} ...", cluster.machine(node));
-            ctx.emit(Event::step(steps::unpause::UNPAUSING, Style::Pausing, message));
+            let message = format!("{doing} node {} ...", cluster.machine(node));
+            ctx.emit(Event::step(begin, Style::Pausing, message));
         }
-        let count = core::pause::unpause(ctx, &cluster, &namespaces).await?;
-        let message = format!("Unpaused {count} containers{}", args.said());
-        ctx.emit(Event::step(steps::unpause::DONE, Style::Unpausing, message));
+        let count = match pauses {
+            true => core::pause::pause(ctx, &cluster, &namespaces).await?,
+            false => core::pause::unpause(ctx, &cluster, &namespaces).await?,
+        };
+        ctx.emit(Event::step(end, style, format!("{done} {count} containers{}", args.said())));
         Ok(0)
     })
 }

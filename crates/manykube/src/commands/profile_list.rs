@@ -12,14 +12,7 @@ use crate::ctx::Ctx;
 use crate::kubeconfig::{self, document};
 use crate::report::style;
 use crate::state::{history, profile};
-use crate::table;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum Format {
-    #[default]
-    Table,
-    Json,
-}
+use crate::table::{self, Format};
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {

@@ -10,17 +10,10 @@ use serde_json::{Value, json};
 use super::url::Ports;
 use super::{common, print};
 use crate::ctx::Ctx;
-use crate::table;
+use crate::table::{self, Format};
 
 pub const HEADERS: [&str; 4] = ["NAMESPACE", "NAME", "TARGET PORT", "URL"];
 const FORMAT: &str = "http://{{.IP}}:{{.Port}}";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum Format {
-    #[default]
-    Table,
-    Json,
-}
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
