@@ -43,10 +43,15 @@ pub async fn node_registered(nodes: &Nodes, node: &str, deadline: Duration) -> R
 }
 
 /// Ready by word of a kubelet of this boot: what the API remembers of an earlier one is not news.
-pub async fn node_ready(nodes: &Nodes, node: &str, boot_id: &str, deadline: Duration) -> Result<(), Unmet> {
+pub async fn node_ready(
+    nodes: &Nodes,
+    node: &str,
+    boot_id: &str,
+    deadline: Duration,
+) -> Result<NodeSeen, Unmet> {
     until(format!("node {node} ready"), deadline, || async {
         match nodes.look().await.map_err(text)?.get(node) {
-            Some(seen) if seen.ready && seen.boot_id == boot_id => Ok(()),
+            Some(seen) if seen.ready && seen.boot_id == boot_id => Ok(seen.clone()),
             Some(seen) if seen.ready => Err("no word from its kubelet since it was booted".to_owned()),
             Some(seen) => Err(seen.message.clone()),
             None => Err("no such Node".to_owned()),

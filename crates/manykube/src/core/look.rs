@@ -173,7 +173,8 @@ pub fn configured_file(home: &Home, profile: &str) -> std::path::PathBuf {
     home.profile(profile).join("configured")
 }
 
-fn is_adopted(cluster: &Cluster, node: &NodeSeen) -> bool {
+/// Has the Node object what we give it?
+pub fn is_adopted(cluster: &Cluster, node: &NodeSeen) -> bool {
     node.pod_cidr.is_some() && node.labels.get(NAME_LABEL) == Some(&cluster.name)
 }
 

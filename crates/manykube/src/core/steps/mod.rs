@@ -155,10 +155,12 @@ impl<'a> Runner<'a> {
     }
 
     /// Waits for something of a node as long as the node does not say that it will never be.
-    async fn unless_it_fails(&self, machine: &str, wait: impl Future<Output = Result<()>>) -> Result<()> {
+    async fn unless_it_fails<T>(&self, machine: &str, wait: impl Future<Output = Result<T>>) -> Result<T> {
         let watch = async {
             loop {
-                self.agent_is_up(machine).await?;
+                if let Err(why) = self.agent_is_up(machine).await {
+                    return Err(why);
+                }
                 sleep(WATCH).await;
             }
         };

@@ -1,5 +1,6 @@
 //! The nodes in the API, and whether all is ready.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -62,15 +63,20 @@ impl Runner<'_> {
         let ready = self.unless_it_fails(machine, async {
             Ok(api::node_ready(self.nodes()?, machine, &boot_id, self.patience).await?)
         });
-        tokio::select! {
-            ready = ready => ready,
-            never = self.register_the_deleted(machine) => never,
+        let seen = tokio::select! {
+            ready = ready => ready?,
+            never = self.register_the_deleted(machine) => match never? {},
+        };
+        // The same for what such a node has lost with its object.
+        match look::is_adopted(self.cluster()?, &seen) {
+            true => Ok(()),
+            false => self.adopt(machine).await,
         }
     }
 
     /// When the plan was made there may have been no API to tell that this node is not in it. Only where a
     /// node can have been deleted: one that never was there takes its time.
-    async fn register_the_deleted(&self, machine: &str) -> Result<()> {
+    async fn register_the_deleted(&self, machine: &str) -> Result<Infallible> {
         loop {
             sleep(MISSING).await;
             if look::configured_file(self.home(), self.profile).exists()
