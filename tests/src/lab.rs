@@ -90,9 +90,16 @@ impl Lab {
     }
 
     /// The cluster is as asked for. On a busy machine a probe may fail for a moment.
+    #[track_caller]
     pub fn nothing_to_do(&self) {
+        self.nothing_to_do_for(&["start"]);
+    }
+
+    /// The same of another way to start it.
+    #[track_caller]
+    pub fn nothing_to_do_for(&self, start: &[&str]) {
         eventually("an empty plan", Duration::from_secs(20), || {
-            let plan = self.manykube(&["start", "--dry-run"]).ok().stdout;
+            let plan = self.manykube(&[start, &["--dry-run"]].concat()).ok().stdout;
             if plan.contains("nothing to do") { Ok(()) } else { Err(plan) }
         });
     }

@@ -151,6 +151,12 @@ fn properties(lab: &Lab) {
         assert!(kubelet.starts_with(version), "{name}: {kubelet}");
         assert_eq!(node["metadata"]["labels"]["team"], "blue");
     }
+    for (node, version) in [("big", "v1.37."), ("old", "v1.36.")] {
+        eventually("kube-proxy is of the node's version", SOON, || {
+            let said = in_node(lab, node, &["/proc/$(busybox pidof kube-proxy)/exe --version || true"]);
+            if said.contains(version) { Ok(()) } else { Err(format!("{node}: {said}")) }
+        });
+    }
     assert_eq!(nodes["mixed-big"]["metadata"]["labels"]["tier"], "data");
     assert_eq!(
         nodes["mixed-small"]["spec"]["taints"],
@@ -213,14 +219,12 @@ fn scheduling(lab: &Lab) {
 }
 
 fn the_file_again(lab: &Lab, path: &str) {
-    let plan = lab.manykube(&["start", "-f", path, "--dry-run"]).ok().stdout;
-    assert!(plan.contains("nothing to do"), "{plan}");
+    lab.nothing_to_do_for(&["start", "-f", path]);
     // Export says the same.
     let exported = lab.manykube(&["-p", "mixed", "config", "export"]).ok().stdout;
     let copy = lab.path("exported.yaml");
     std::fs::write(&copy, exported).expect("write the export");
-    let plan = lab.manykube(&["start", "-f", &copy.to_string_lossy(), "--dry-run"]).ok().stdout;
-    assert!(plan.contains("nothing to do"), "{plan}");
+    lab.nothing_to_do_for(&["start", "-f", &copy.to_string_lossy()]);
 
     let earlier = boot_ids(&nodes(lab));
     let path = write(lab, &file(EDITED));

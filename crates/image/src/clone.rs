@@ -17,10 +17,9 @@ use rustix::fs::{AtFlags, CWD, Dev, FileType, Gid, Mode, Timespec, Timestamps, U
 use crate::walk::{self, Entry};
 
 /// Trees below `/var` whose files containerd only ever reads or unlinks.
-const SHARED: [&str; 2] = [
-    "lib/containerd/io.containerd.content.v1.content/blobs",
-    "lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots",
-];
+const SHARED: [&str; 2] = ["lib/containerd/io.containerd.content.v1.content/blobs", LAYERS];
+/// Unpacked layers, each in a directory `fs` of a numbered one.
+pub(crate) const LAYERS: &str = "lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots";
 
 /// May this file (relative to `/var`) be shared by a hard link?
 fn is_shared(path: &Path) -> bool {

@@ -16,7 +16,7 @@ const REMOVING: &str = ".removing-";
 /// The images below one cache directory.
 #[derive(Debug, Clone)]
 pub struct Store {
-    cache: PathBuf,
+    pub(crate) cache: PathBuf,
 }
 
 /// One finished image.
@@ -59,29 +59,6 @@ impl Store {
     /// The image of exactly this Kubernetes version; of several, the one built last.
     pub fn find(&self, kubernetes_version: &str) -> Result<Option<NodeImage>> {
         Ok(self.list()?.into_iter().find(|image| image.manifest.kubernetes == kubernetes_version))
-    }
-
-    /// The kubelet of a version: an image's, or one that was built alone.
-    pub fn kubelet(&self, version: &str) -> Result<Option<PathBuf>> {
-        if let Some(image) = self.find(version)? {
-            return Ok(Some(image.rootfs().join("usr/bin/kubelet")));
-        }
-        Ok(Some(self.lone_kubelet(version)).filter(|path| path.is_file()))
-    }
-
-    fn lone_kubelet(&self, version: &str) -> PathBuf {
-        self.cache.join("kubelets").join(version).join("kubelet")
-    }
-
-    /// Another name for a program in the cache of components, which is known by what it was built from.
-    pub(crate) fn keep_kubelet(&self, version: &str, program: &Path) -> Result<PathBuf> {
-        let path = self.lone_kubelet(version);
-        path.parent().map_or(Ok(()), fs_err::create_dir_all)?;
-        let new = path.with_extension("new");
-        let _ = std::fs::remove_file(&new);
-        fs_err::hard_link(program, &new)?;
-        fs_err::rename(&new, &path)?;
-        Ok(path)
     }
 
     /// The image of this name.

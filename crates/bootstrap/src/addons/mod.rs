@@ -3,6 +3,7 @@
 
 pub mod catalogue;
 mod coredns;
+mod kube_proxy;
 mod storage;
 
 use anyhow::{Context, Result, ensure};
@@ -40,6 +41,9 @@ pub fn objects(cluster: &Cluster, kubeadm_output: &str, options: &AddonOptions) 
         strip_server_fields(object);
         if is(object, "Deployment", COREDNS) {
             coredns::change_deployment(object, if cluster.is_ha() { 2 } else { 1 })?;
+        }
+        if is(object, "DaemonSet", KUBE_PROXY) {
+            kube_proxy::prefer_the_nodes_own(object)?;
         }
         if is(object, "ConfigMap", COREDNS) {
             coredns::change_config(object, cluster.gateway(), options.dns_log)?;

@@ -140,22 +140,22 @@ async fn alone(store: &Store, progress: Events<'_>) -> Result<lock::Lock> {
     lock::acquire(&store.build_dir().join("lock"), || progress(BuildEvent::Waiting)).await
 }
 
-/// The kubelet of a known version alone, for nodes that run an older one than their cluster: minutes less
-/// than an image.
-pub async fn build_kubelet(
+/// kubelet and kube-proxy of a known version alone, for nodes that run older ones than their cluster:
+/// minutes less than an image.
+pub async fn build_node_programs(
     store: &Store,
     version: &str,
     options: BuildOptions,
     progress: Events<'_>,
-) -> Result<PathBuf> {
+) -> Result<()> {
     let kubernetes = pins::pins().kubernetes(version)?;
     fs_err::create_dir_all(store.build_dir())?;
     let log = Log::open(&options.log.unwrap_or_else(|| store.build_dir().join("build.log")))?;
     let toolchain = golang::toolchain(&Shell::new("go", &log)).await?;
     let _lock = alone(store, progress).await?;
     let build = Build::new(store, log, toolchain, options.jobs, progress)?;
-    let (_, programs) = build.component(&recipe::kubelet(kubernetes)).await?;
-    store.keep_kubelet(version, &programs.join("kubelet"))
+    let (_, programs) = build.component(&recipe::node_programs(kubernetes)).await?;
+    store.keep_programs(version, &programs, &recipe::OF_A_NODE)
 }
 
 impl<'a> Build<'a> {

@@ -129,9 +129,12 @@ pub fn recipes(pins: &Pins, kubernetes: &Kubernetes) -> Vec<Recipe> {
     ]
 }
 
-/// The one program of another version that a node may need.
-pub fn kubelet(kubernetes: &Kubernetes) -> Recipe {
-    let make = Make::Go(kubernetes_programs(kubernetes, &["kubelet"]));
+/// What a node runs itself, whatever the version of its cluster.
+pub const OF_A_NODE: [&str; 2] = ["kubelet", "kube-proxy"];
+
+/// These alone, of another version than the cluster's.
+pub fn node_programs(kubernetes: &Kubernetes) -> Recipe {
+    let make = Make::Go(kubernetes_programs(kubernetes, &OF_A_NODE));
     Recipe { name: "kubelet", version: kubernetes.version.clone(), make }
 }
 

@@ -27,7 +27,7 @@ pub enum Command {
         /// The Kubernetes version in it
         #[arg(long, value_name = "VERSION")]
         kubernetes_version: Option<String>,
-        /// Only the kubelet, for nodes of an older version than their cluster
+        /// Only kubelet and kube-proxy, for nodes of an older version than their cluster
         #[arg(long)]
         kubelet: bool,
         /// How many things a compiler does at once
@@ -111,7 +111,7 @@ fn build(ctx: &Ctx, store: &Store, version: Option<&str>, kubelet: bool, jobs: O
             ))
             .into());
     }
-    if kubelet && store.kubelet(&version)?.is_some() {
+    if kubelet && store.node_programs(&version)?.is_some() {
         ctx.emit(Event::info(Style::Ready, format!("The kubelet {version} is ready")));
         return Ok(());
     }
@@ -126,7 +126,7 @@ fn build(ctx: &Ctx, store: &Store, version: Option<&str>, kubelet: bool, jobs: O
         }
     };
     let name = if kubelet {
-        ctx.run(image::build_kubelet(store, &version, options, &show))?;
+        ctx.run(image::build_node_programs(store, &version, options, &show))?;
         version
     } else {
         ctx.run(image::build(store, &version, options, &show))?.name

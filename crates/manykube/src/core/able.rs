@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use model::node_config::{Binary, Component, FileSource, NodeConfig};
+use model::node_config::{Component, FileSource, NodeConfig};
 use model::{Cluster, Fault, Node, Reason, skew};
 
 /// Of one node, with what it inherits.
@@ -71,11 +71,6 @@ fn not_here(config: &NodeConfig, own: &NodeConfig) -> Result<(), Fault> {
             "the native driver does not limit the disk of a node: all share the host's".to_owned(),
         );
     }
-    if config.binaries.contains_key(&Binary::KubeProxy) {
-        return refuse(
-            "kube-proxy runs from one DaemonSet for all nodes: its binary cannot be replaced".to_owned(),
-        );
-    }
     if own.extra_config.contains_key(&Component::KubeProxy) {
         return refuse(
             "kube-proxy is configured for all nodes alike: set its options for the whole cluster".to_owned(),
@@ -117,7 +112,6 @@ mod tests {
             (r#"{ "Mounts": ["/no/such:/data"] }"#, Reason::PathMissing, "/no/such"),
             (r#"{ "Binaries": { "kubelet": "/no/such" } }"#, Reason::PathMissing, "binary of kubelet"),
             (r#"{ "Binaries": { "kubelet": "/tmp" } }"#, Reason::Usage, "not a program"),
-            (r#"{ "Binaries": { "kube-proxy": "/bin/sh" } }"#, Reason::Unimplemented, "DaemonSet"),
             (r#"{ "DiskSize": 30000 }"#, Reason::Unimplemented, "does not limit the disk"),
             (r#"{ "Ports": ["8080:80"] }"#, Reason::Unimplemented, "publishes no ports"),
             (r#"{ "ExtraConfig": { "kubeadm": { "x": "y" } } }"#, Reason::Unimplemented, "kubeadm.x"),

@@ -12,7 +12,7 @@ use crate::report::{Event, Style};
 /// Looked at before anything is changed.
 pub fn usable(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
     for part in missing(&ctx.home, cluster)? {
-        let (Part::Image(version) | Part::Kubelet(version)) = &part;
+        let (Part::Image(version) | Part::Programs(version)) = &part;
         can_build(ctx, version)?;
     }
     match Store::new(ctx.home.cache()).find(&cluster.kubernetes_version)? {
@@ -45,13 +45,13 @@ pub enum Part {
     /// The image of the cluster's version.
     Image(String),
     /// Of nodes that run another version.
-    Kubelet(String),
+    Programs(String),
 }
 
 pub fn parts(cluster: &Cluster) -> Vec<Part> {
     let own = &cluster.kubernetes_version;
     let versions: BTreeSet<&String> = cluster.nodes.iter().map(|n| &n.kubernetes_version).collect();
-    let others = versions.into_iter().filter(|v| *v != own).cloned().map(Part::Kubelet);
+    let others = versions.into_iter().filter(|v| *v != own).cloned().map(Part::Programs);
     [Part::Image(own.clone())].into_iter().chain(others).collect()
 }
 
@@ -62,7 +62,7 @@ pub fn missing(home: &Home, cluster: &Cluster) -> Result<Vec<Part>> {
     for part in parts(cluster) {
         let there = match &part {
             Part::Image(version) => store.find(version)?.is_some(),
-            Part::Kubelet(version) => store.kubelet(version)?.is_some(),
+            Part::Programs(version) => store.node_programs(version)?.is_some(),
         };
         if !there {
             missing.push(part);
@@ -74,14 +74,14 @@ pub fn missing(home: &Home, cluster: &Cluster) -> Result<Vec<Part>> {
 pub async fn build_missing(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
     let store = Store::new(ctx.home.cache());
     for part in missing(&ctx.home, cluster)? {
-        let (Part::Image(version) | Part::Kubelet(version)) = &part;
+        let (Part::Image(version) | Part::Programs(version)) = &part;
         can_build(ctx, version)?;
         let log = ctx.home.logs().join(format!("node-image-{version}.log"));
         let options = BuildOptions { log: Some(log), jobs: None };
         match part {
             Part::Image(_) => image::build(&store, version, options, &|e| show(ctx, e)).await.map(drop)?,
-            Part::Kubelet(_) => {
-                image::build_kubelet(&store, version, options, &|e| show(ctx, e)).await.map(drop)?;
+            Part::Programs(_) => {
+                image::build_node_programs(&store, version, options, &|e| show(ctx, e)).await?;
             }
         }
     }

@@ -53,7 +53,7 @@ pub fn spec(home: &Home, cluster: &Cluster, node: &Node, new: Option<New<'_>>) -
     })
 }
 
-/// What a node's root is made of. An older kubelet runs in the cluster's image as well: kube-proxy and all
+/// What a node's root is made of. An older kubelet and kube-proxy run in the cluster's image as well: all
 /// else that the cluster puts on every node is of the cluster's version.
 pub fn root_image(home: &Home, cluster: &Cluster, node: &Node) -> Result<NodeImage> {
     match cluster.config_of(node).base_image {
@@ -70,9 +70,10 @@ fn binds(home: &Home, cluster: &Cluster, node: &Node) -> Result<Vec<Bind>> {
     let mut binds = Vec::new();
     if node.kubernetes_version != cluster.kubernetes_version {
         let version = &node.kubernetes_version;
-        let other = Store::new(home.cache()).kubelet(version)?;
+        let other = Store::new(home.cache()).node_programs(version)?;
         let other = other.with_context(|| format!("no kubelet {version} is in the store"))?;
-        binds.push(program(other, IMAGE_PROGRAMS, "kubelet"));
+        binds.push(program(other.kubelet, IMAGE_PROGRAMS, "kubelet"));
+        binds.push(program(other.kube_proxy, bootstrap::paths::PROGRAMS, "kube-proxy"));
     }
     for (binary, path) in &config.binaries {
         let in_image = matches!(binary, Binary::Kubelet | Binary::Kubeadm | Binary::Kubectl);
