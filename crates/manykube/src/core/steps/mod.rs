@@ -158,9 +158,7 @@ impl<'a> Runner<'a> {
     async fn unless_it_fails<T>(&self, machine: &str, wait: impl Future<Output = Result<T>>) -> Result<T> {
         let watch = async {
             loop {
-                if let Err(why) = self.agent_is_up(machine).await {
-                    return Err(why);
-                }
+                self.agent_is_up(machine).await?;
                 sleep(WATCH).await;
             }
         };
