@@ -80,8 +80,11 @@ impl Driver for Native {
             bail!("machine {} runs: its files cannot be replaced", spec.name);
         }
         let spec = spec.clone();
-        tokio::task::spawn_blocking(move || spec.files.iter().try_for_each(|file| place(&paths, file)))
-            .await?
+        let place_all = move || {
+            spec.files.iter().try_for_each(|file| place(&paths, file))?;
+            write_out(paths.dir())
+        };
+        tokio::task::spawn_blocking(place_all).await?
     }
 
     async fn resize(&self, spec: &MachineSpec) -> Result<()> {
@@ -321,7 +324,15 @@ fn create(paths: &Paths, spec: &MachineSpec) -> Result<()> {
     if paths.is_anothers() {
         fs_err::rename(paths.dir(), paths.aside()).context("put minikube's machine aside")?;
     }
+    // A host that loses power would keep the names of fresh files without what was in them, and the rename.
+    write_out(parent)?;
     fs_err::rename(building.dir(), paths.dir()).context("put the machine in place")
+}
+
+/// All that was written to the disk of a directory is on it, in one go: a machine has hundreds of files.
+fn write_out(dir: &Path) -> Result<()> {
+    let dir = fs_err::File::open(dir)?;
+    rustix::fs::syncfs(&dir).with_context(|| format!("write out the disk of {}", dir.path().display()))
 }
 
 fn place(paths: &Paths, file: &NodeFile) -> Result<()> {
