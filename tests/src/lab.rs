@@ -49,7 +49,8 @@ impl Lab {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/release/manykube")
     }
 
-    fn cache() -> PathBuf {
+    /// That of the user: images are built once.
+    pub fn cache() -> PathBuf {
         let home = || PathBuf::from(std::env::var_os("HOME").expect("HOME")).join(".manykube/cache");
         std::env::var_os("MANYKUBE_CACHE").map_or_else(home, PathBuf::from)
     }

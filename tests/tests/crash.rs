@@ -4,6 +4,8 @@
 //! `make test` kills at a third of the places, many in one run; `make test-crash` (CRASH=all) at all of them,
 //! each in a run of its own, with a look at the whole cluster after each.
 
+use std::process::Command;
+
 use system_tests::crash::{NOT_THERE, Victim, all_of_them};
 use system_tests::{Footprint, Lab, health};
 
@@ -92,6 +94,50 @@ fn control_planes_that_come_and_go() {
     if !all_of_them() {
         before.assert_nothing_left();
     }
+}
+
+/// The parts come from this machine's cache, but for one that is compiled; what takes longest is to put them
+/// together. Only with all others: it takes a minute.
+#[test]
+fn a_node_image_that_is_built() {
+    if !all_of_them() {
+        return;
+    }
+    let lab = Lab::new();
+    let cache = lab.path("cache");
+    std::fs::create_dir(&cache).expect("make a cache");
+    let linked = Command::new("cp").arg("-al").arg(Lab::cache().join("build")).arg(&cache).status();
+    assert!(linked.expect("run cp").success(), "link the parts");
+    for part in std::fs::read_dir(cache.join("build")).expect("the parts").flatten() {
+        if part.file_name().to_string_lossy().starts_with("pause-") {
+            std::fs::remove_dir_all(part.path()).expect("take a part away");
+        }
+    }
+    let build = |at: &str, delay: &str, how: &str| {
+        let mut command = lab.command(&["node-image", "build"]);
+        command.env("MANYKUBE_CACHE", &cache).env("MANYKUBE_CRASH_AT", at);
+        command.env("MANYKUBE_CRASH_DELAY_MS", delay).env("MANYKUBE_CRASH_HOW", how);
+        command.output().expect("run manykube")
+    };
+    let mut kills = 0;
+    for (part, delay) in [("debian", "0"), ("pause", "20"), ("pause", "200"), ("kubernetes", "0")]
+        .into_iter()
+        .chain(["0", "300", "1000", "3000", "6000"].map(|delay| ("image", delay)))
+    {
+        for how in ["self", "all"] {
+            let ended = build(&format!("image/{part}:before"), delay, how);
+            assert!(!ended.status.success(), "{part} {delay}: {ended:?}");
+            kills += usize::from(ended.status.code().is_none());
+        }
+    }
+    let built = build("", "", "");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let verified = lab.command(&["node-image", "verify"]).env("MANYKUBE_CACHE", &cache).output();
+    assert!(verified.expect("run manykube").status.success());
+    let images = std::fs::read_dir(cache.join("node-images")).expect("images").flatten();
+    let names: Vec<String> = images.map(|i| i.file_name().to_string_lossy().into_owned()).collect();
+    assert!(names.len() == 1 && names[0].starts_with('v'), "{names:?}");
+    println!("crash matrix: node-image build: {kills} kills, 0 failures");
 }
 
 /// Of a cluster with a worker and a label more, and without them.
