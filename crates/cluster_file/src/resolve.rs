@@ -49,6 +49,7 @@ pub fn resolve(file: &ClusterFile, base: &Cluster) -> Option<Cluster> {
         kube_proxy_mode: file.networking.kube_proxy_mode,
         manifests: file.manifests.clone(),
         images: file.images.clone(),
+        load_balancers: base.extras.load_balancers,
     };
     cluster.node_defaults = file.config();
     // These have a place of their own in the cluster.

@@ -27,10 +27,16 @@ pub fn node_ip(subnet: Ipv4Net, number: u32) -> Option<Ipv4Addr> {
     (number >= 1 && subnet.contains(&ip) && ip < virtual_ip(subnet)).then_some(ip)
 }
 
-/// What services of type LoadBalancer may have: far from where nodes begin. A cluster of so many nodes
-/// that they reach this far has fewer of them.
-pub fn load_balancer_pool(subnet: Ipv4Net) -> impl Iterator<Item = Ipv4Addr> {
-    (200..254).map(move |host| at(subnet, host)).filter(move |ip| *ip < virtual_ip(subnet))
+/// What services of type LoadBalancer may have, unless a first and a last one are named: far from where nodes
+/// begin. A cluster of so many nodes that they reach this far has fewer of them.
+pub fn load_balancer_pool(
+    subnet: Ipv4Net,
+    named: Option<(Ipv4Addr, Ipv4Addr)>,
+) -> impl Iterator<Item = Ipv4Addr> {
+    let (first, last) = named.unwrap_or((at(subnet, 200), at(subnet, 253)));
+    subnet
+        .hosts()
+        .filter(move |ip| (first..=last).contains(ip) && *ip > gateway(subnet) && *ip < virtual_ip(subnet))
 }
 
 /// Every node owns the /24 of the pod range that its own address picks, so that no two commands
@@ -90,6 +96,19 @@ mod tests {
         assert_eq!(node_ip(s, 253), None);
         assert_eq!(pod_cidr(s, net("10.244.0.0/16"), node_ip(s, 1).unwrap()), net("10.244.0.0/24"));
         assert_eq!(pod_cidr(s, net("10.244.0.0/16"), node_ip(s, 4).unwrap()), net("10.244.3.0/24"));
+    }
+
+    #[test]
+    fn load_balancers_have_neither_the_hosts_address_nor_the_virtual_one() {
+        let s = net("192.168.49.0/24");
+        let ends = |named| {
+            let all: Vec<Ipv4Addr> = load_balancer_pool(s, named).collect();
+            (all.len(), all.first().map(|ip| ip.octets()[3]), all.last().map(|ip| ip.octets()[3]))
+        };
+        let ip = |last| Ipv4Addr::new(192, 168, 49, last);
+        assert_eq!(ends(None), (54, Some(200), Some(253)));
+        assert_eq!(ends(Some((ip(100), ip(109)))), (10, Some(100), Some(109)));
+        assert_eq!(ends(Some((ip(0), ip(255)))), (252, Some(2), Some(253)));
     }
 
     #[test]

@@ -56,6 +56,10 @@ pub struct Extras {
     /// Loaded into all nodes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<String>,
+    /// The first and the last address for services of type LoadBalancer. In minikube's part of the file, not
+    /// in ours.
+    #[serde(skip)]
+    pub load_balancers: Option<(Ipv4Addr, Ipv4Addr)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,7 +200,11 @@ impl Cluster {
     /// A node to be added: numbered after the last entry, as in minikube, so that a gap stays one.
     /// `None` when the network is full.
     pub fn next_node(&self, name: Option<&str>, control_plane: bool) -> Option<Node> {
-        let number = |n: &Node| u32::from(n.ip) - u32::from(self.network.subnet.network()) - 1;
+        // The first one may have an address of the user's choice.
+        let number = |n: &Node| match n.name.as_str() {
+            "" => 1,
+            _ => u32::from(n.ip) - u32::from(self.network.subnet.network()) - 1,
+        };
         let mut next = self.nodes.last().map_or(1, number) + 1;
         let taken = |next: u32| {
             let ip = address::node_ip(self.network.subnet, next);
@@ -284,7 +292,7 @@ mod tests {
         }
         let named = names(&[""], &[1]).next_node(Some("node2"), true).unwrap();
         assert_eq!((named.name.as_str(), named.control_plane), ("node2", true));
-        assert_eq!(names(&[""], &[252]).next_node(None, false), None);
+        assert_eq!(names(&["", "m252"], &[1, 252]).next_node(None, false), None);
     }
 
     #[test]

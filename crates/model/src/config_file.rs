@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cluster::{Cluster, DriverKind, Extras, Network, Node, Wait, WaitFor};
 use crate::minikube::{self, Migrated};
-use crate::{Cni, NodeConfig, VipBy};
+use crate::{Cni, NodeConfig, VipBy, address};
 
 /// Of what lies under `Manykube`. Raised when an older manykube would misread a file.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -89,6 +89,10 @@ struct KubernetesConfig {
     service_cidr: Ipv4Net,
     #[serde(default, rename = "CNI")]
     cni: String,
+    #[serde(default, rename = "LoadBalancerStartIP")]
+    first_load_balancer: String,
+    #[serde(default, rename = "LoadBalancerEndIP")]
+    last_load_balancer: String,
 }
 
 #[derive(Deserialize)]
@@ -185,6 +189,7 @@ fn cluster(file: File) -> Result<Cluster, ConfigError> {
     });
     let verify = file.verify_components.unwrap_or_default();
     let kube = file.kubernetes_config;
+    let load_balancers = load_balancers(&kube, extra.subnet);
     let cni = Cni::parse(&kube.cni)
         .map_err(|other| ConfigError::Content(format!("its CNI {:?} is not one of manykube's", other.0)))?;
     Ok(Cluster {
@@ -218,8 +223,15 @@ fn cluster(file: File) -> Result<Cluster, ConfigError> {
         cni,
         vip_by: extra.kube_vip.map_or(VipBy::Agent, |k| VipBy::KubeVip { image: k.image }),
         node_defaults: extra.node_defaults,
-        extras: extra.extras,
+        extras: Extras { load_balancers, ..extra.extras },
     })
+}
+
+/// Where minikube's metallb takes addresses from. Those of another network are of no use here.
+fn load_balancers(kube: &KubernetesConfig, subnet: Ipv4Net) -> Option<(Ipv4Addr, Ipv4Addr)> {
+    let here = |text: &str| text.parse::<Ipv4Addr>().ok().filter(|ip| subnet.contains(ip));
+    let ends = (here(&kube.first_load_balancer)?, here(&kube.last_load_balancer)?);
+    (ends.0 <= ends.1).then_some(ends)
 }
 
 /// The document for `cluster`. `previous` is the file as it was: what we do not know of it stays.
@@ -274,8 +286,9 @@ fn known(c: &Cluster) -> Map<String, Value> {
     if !c.node_defaults.is_empty() {
         ours.insert("NodeDefaults".into(), json!(c.node_defaults));
     }
-    if c.extras != Extras::default() {
-        ours.insert("Extras".into(), json!(c.extras));
+    let extras = json!(c.extras);
+    if extras.as_object().is_some_and(|e| !e.is_empty()) {
+        ours.insert("Extras".into(), extras);
     }
     if let VipBy::KubeVip { image } = &c.vip_by {
         ours.insert("KubeVip".into(), json!({ "Image": image }));
@@ -284,7 +297,7 @@ fn known(c: &Cluster) -> Map<String, Value> {
         .into_iter()
         .map(|w| (w.as_str().into(), c.wait.components.contains(&w).into()))
         .collect();
-    match json!({
+    let mut doc = json!({
         "Name": c.name,
         "Driver": c.driver.to_string(),
         "Memory": c.memory_mib,
@@ -309,11 +322,23 @@ fn known(c: &Cluster) -> Map<String, Value> {
             "CNI": c.cni.as_str(),
         },
         "Addons": c.addons,
+        "StaticIP": static_ip(c),
         "Manykube": ours,
-    }) {
+    });
+    if let Some((first, last)) = c.extras.load_balancers {
+        doc["KubernetesConfig"]["LoadBalancerStartIP"] = json!(first);
+        doc["KubernetesConfig"]["LoadBalancerEndIP"] = json!(last);
+    }
+    match doc {
         Value::Object(doc) => doc,
         _ => Map::new(),
     }
+}
+
+/// The first node's address, where the user chose it.
+fn static_ip(c: &Cluster) -> String {
+    let chosen = |n: &&Node| n.name.is_empty() && Some(n.ip) != address::node_ip(c.network.subnet, 1);
+    c.nodes.iter().find(chosen).map(|n| n.ip.to_string()).unwrap_or_default()
 }
 
 /// The node list, each entry with what an earlier file said about that node besides.

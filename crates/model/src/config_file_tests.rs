@@ -232,6 +232,29 @@ fn a_node_carries_what_is_its_own() {
 }
 
 #[test]
+fn addresses_that_were_chosen() {
+    let mut cluster = sample();
+    let ip = |last| Ipv4Addr::new(192, 168, 49, last);
+    cluster.nodes[0].ip = ip(77);
+    cluster.extras.load_balancers = Some((ip(100), ip(109)));
+    let doc = render(&cluster, None);
+    assert_eq!(doc["StaticIP"], "192.168.49.77");
+    assert_eq!(doc["KubernetesConfig"]["LoadBalancerEndIP"], "192.168.49.109");
+    assert_eq!(parse(&Value::Object(doc.clone()).to_string()).unwrap().cluster, cluster);
+    // Of another network, or the wrong way round: as usual.
+    for (first, last) in [("10.0.0.1", "10.0.0.9"), ("192.168.49.9", "192.168.49.8"), ("192.168.49.9", "")] {
+        let mut doc = doc.clone();
+        doc["KubernetesConfig"]["LoadBalancerStartIP"] = first.into();
+        doc["KubernetesConfig"]["LoadBalancerEndIP"] = last.into();
+        let read = parse(&Value::Object(doc).to_string()).unwrap().cluster;
+        assert_eq!(read.extras.load_balancers, None, "{first} {last}");
+    }
+    // The next node is the second one, wherever the first one is.
+    let next = cluster.next_node(None, false).unwrap();
+    assert_eq!((next.name.as_str(), next.ip), ("m02", ip(3)));
+}
+
+#[test]
 fn files_of_before_are_read() {
     let mut doc = render(&sample(), None);
     doc["Manykube"] = json!({

@@ -84,6 +84,9 @@ pub struct Peers {
     /// Without it nobody moves the virtual address.
     #[serde(default)]
     pub election: Option<Election>,
+    /// The first and the last address of services of type LoadBalancer, unless it is as usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_balancers: Option<(Ipv4Addr, Ipv4Addr)>,
 }
 
 /// The document at [`DOCKER_PATH`].

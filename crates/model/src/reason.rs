@@ -9,6 +9,8 @@ macro_rules! reasons {
         pub enum Reason { $($variant,)* }
 
         impl Reason {
+            pub const ALL: &[Reason] = &[$(Reason::$variant,)*];
+
             pub fn id(self) -> &'static str {
                 match self { $(Reason::$variant => $id,)* }
             }
@@ -47,6 +49,7 @@ reasons! {
     KubeconfigUpdate = "HOST_KUBECONFIG_UPDATE", 38;
     PathMissing = "HOST_PATH_MISSING", 35;
     HostUnsupported = "HOST_UNSUPPORTED", 36;
+    KubectlProxy = "HOST_KUBECTL_PROXY", 30;
     HostPurge = "HOST_PURGE", 30;
     DriverUnsupportedOs = "DRV_UNSUPPORTED_OS", 56;
     DriverNeedsRoot = "DRV_NEEDS_ROOT", 57;
@@ -58,6 +61,7 @@ reasons! {
     ProfileNotFound = "GUEST_PROFILE_NOT_FOUND", 85;
     HostNotRunning = "GUEST_HOST_NOT_RUNNING", 83;
     ApiserverNotRunning = "K8S_APISERVER_NOT_RUNNING", 103;
+    NoControlPlane = "K8S_NO_CONTROL_PLANE", 105;
     GuestStart = "GUEST_START", 80;
     GuestProvision = "GUEST_PROVISION", 80;
     GuestPause = "GUEST_PAUSE", 80;
@@ -84,6 +88,7 @@ reasons! {
     InstallFailed = "K8S_INSTALL_FAILED", 100;
     ServiceNotFound = "SVC_NOT_FOUND", 115;
     ServiceUnreachable = "SVC_UNREACHABLE", 115;
+    ServiceCheckTimeout = "SVC_CHECK_TIMEOUT", 112;
     ServiceList = "SVC_LIST", 119;
     TunnelStart = "SVC_TUNNEL_START", 110;
     TunnelAlreadyRunning = "TUNNEL_ALREADY_RUNNING", 111;

@@ -58,7 +58,7 @@ pub async fn run(node: Rc<Node>, link: String, peers: watch::Receiver<Peers>) {
             announcer.keep(&BTreeSet::new()).await;
             continue;
         }
-        let addresses = pool::addresses(node.spec.network.address.trunc(), &peers.borrow().nodes);
+        let addresses = pool::addresses(node.spec.network.address.trunc(), &peers.borrow());
         let given = pool::give(&seen.wanted(), &addresses);
         for (service, ip) in seen.to_tell(&given) {
             match services.tell(service, ip).await {

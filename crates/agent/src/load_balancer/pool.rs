@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use ipnet::Ipv4Net;
 use model::address::load_balancer_pool;
+use model::node_spec::Peers;
 
 /// A service that is to have an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +21,8 @@ pub struct Wanted {
 }
 
 /// What may be given out: never an address that a node has.
-pub fn addresses(subnet: Ipv4Net, nodes: &[Ipv4Addr]) -> BTreeSet<Ipv4Addr> {
-    load_balancer_pool(subnet).filter(|ip| !nodes.contains(ip)).collect()
+pub fn addresses(subnet: Ipv4Net, peers: &Peers) -> BTreeSet<Ipv4Addr> {
+    load_balancer_pool(subnet, peers.load_balancers).filter(|ip| !peers.nodes.contains(ip)).collect()
 }
 
 /// Who has an address keeps it, as long as it may have it; then, the oldest first, the others get theirs.
@@ -72,7 +73,8 @@ mod tests {
     }
 
     fn pool() -> BTreeSet<Ipv4Addr> {
-        addresses("192.168.49.0/24".parse().expect("a network"), &[ip(2), ip(201)])
+        let peers = Peers { nodes: vec![ip(2), ip(201)], ..Peers::default() };
+        addresses("192.168.49.0/24".parse().expect("a network"), &peers)
     }
 
     #[test]

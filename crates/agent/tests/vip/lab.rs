@@ -59,6 +59,7 @@ impl Lab {
             control_planes: control_planes.to_vec(),
             nodes: nodes.to_vec(),
             election: Some(Election::new(VIP, PORT)),
+            load_balancers: None,
         };
         let new = self.dir.path().join("new");
         for node in &self.nodes {

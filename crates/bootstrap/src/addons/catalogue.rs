@@ -36,7 +36,15 @@ const STORAGE: &[(&str, &str)] = &[
 
 /// By name.
 pub const ADDONS: &[Addon] = &[
-    Addon { name: "dashboard", maintainer: "Kubernetes", images: &[], objects: Objects::Nothing },
+    Addon {
+        name: "dashboard",
+        maintainer: "Kubernetes",
+        images: &[
+            ("Dashboard", "docker.io/kubernetesui/dashboard:v2.7.0"),
+            ("MetricsScraper", "docker.io/kubernetesui/metrics-scraper:v1.0.8"),
+        ],
+        objects: Objects::Manifest(include_str!("dashboard.yaml")),
+    },
     Addon {
         name: "default-storageclass",
         maintainer: "manykube",

@@ -62,6 +62,10 @@ async fn try_one(client: &Client, object: &Value) -> Result<(), Failed> {
     };
     let params = PatchParams::apply(MANAGER).force();
     match api.patch(&object.name_any(), &params, &Patch::Apply(&object)).await {
+        // One that is on its way out takes all that is put into it along.
+        Ok(there) if there.metadata.deletion_timestamp.is_some() => {
+            Err(Failed::ForNow("it is still being removed".to_owned()))
+        }
         Ok(_) => Ok(()),
         Err(e @ kube::Error::Api(_)) if is_invalid(&e) => Err(Failed::ForGood(why(&e))),
         Err(e) => Err(Failed::ForNow(why(&e))),

@@ -55,6 +55,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("addons disable", &["addons disable registry"]),
     ("addons images", &["addons images metrics-server"]),
+    ("addons open", &["addons open dashboard --url"]),
+    ("addons configure", &["addons configure registry"]),
+    ("dashboard", &["dashboard", "dashboard --url --port=36195"]),
     (
         "logs",
         &["logs", "logs --node=m02 -n 200", "logs --file=cluster.log", "logs --problems", "logs --audit"],

@@ -21,7 +21,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "dns-domain",
         ],
     ),
-    ("Network", &["subnet", "service-cluster-ip-range", "cni", "vip", "vip-image"]),
+    ("Network", &["subnet", "static-ip", "service-cluster-ip-range", "cni", "vip", "vip-image"]),
     ("kubectl", &["embed-certs", "keep-context", "namespace"]),
     (
         "How it is done",

@@ -80,7 +80,6 @@ const FLAGS: &[(&str, bool, Effect)] = &[
     ("ssh-key", false, Silent),
     ("ssh-port", false, Silent),
     ("ssh-user", false, Silent),
-    ("static-ip", false, Warn),
     ("trace", false, Silent),
     ("uuid", false, Silent),
     ("vm", true, Silent),

@@ -79,6 +79,8 @@ pub enum Commands {
     Tunnel(commands::tunnel::Args),
     /// Parts of a cluster that can be switched on and off
     Addons(commands::addons::Args),
+    /// Print where the Kubernetes dashboard is, and keep it there until the command is ended
+    Dashboard(commands::dashboard::Args),
     /// Print how a podman client reaches the cluster
     PodmanEnv(commands::podman_env::Args),
     /// Show the logs of a cluster
@@ -131,6 +133,7 @@ impl Commands {
             Commands::Kubectl(_) => "kubectl",
             Commands::Service(_) => "service",
             Commands::Tunnel(_) => "tunnel",
+            Commands::Dashboard(_) => "dashboard",
             Commands::PodmanEnv(_) => "podman-env",
             Commands::Logs(_) => "logs",
             Commands::UpdateContext(_) => "update-context",

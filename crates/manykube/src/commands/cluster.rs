@@ -18,17 +18,17 @@ pub fn load(ctx: &Ctx) -> Result<Cluster, Fault> {
 
 /// The node of that name; the primary when none is named.
 pub fn node<'a>(cluster: &'a Cluster, asked: Option<&str>) -> Result<&'a Node, Fault> {
-    let (found, what) = match asked {
+    let (found, reason, what) = match asked {
         // The first node may be gone; the profile's name still means its successor.
         Some(name) => {
             let heir = || cluster.primary().filter(|_| name == cluster.name);
-            (cluster.find_node(name).or_else(heir), format!("node {name:?}"))
+            (cluster.find_node(name).or_else(heir), Reason::NodeRetrieve, format!("node {name:?}"))
         }
-        None => (cluster.primary(), "a control plane".to_owned()),
+        None => (cluster.primary(), Reason::NoControlPlane, "control plane".to_owned()),
     };
     found.ok_or_else(|| {
         let names: Vec<String> = cluster.nodes.iter().map(|n| cluster.machine(n)).collect();
-        Fault::new(Reason::NodeRetrieve, format!("The cluster {:?} has no {what}", cluster.name))
+        Fault::new(reason, format!("The cluster {:?} has no {what}", cluster.name))
             .advice(format!("Its nodes are: {}", names.join(", ")))
     })
 }

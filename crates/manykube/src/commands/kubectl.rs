@@ -1,6 +1,7 @@
 //! `kubectl`: the one of the cluster's own version, out of its node image.
 
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use model::{Fault, Reason};
@@ -29,15 +30,21 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
         Some(file) => file.cluster.kubernetes_version.clone(),
         None => image::default_version().to_owned(),
     };
-    let found = image::Store::new(ctx.home.cache()).find(&version)?;
-    let path = found.map(|i| i.rootfs().join("usr/bin/kubectl")).filter(|p| p.exists()).ok_or_else(|| {
-        Fault::new(Reason::ImageUnusable, format!("There is no kubectl {version}: its node image is missing"))
-            .advice(format!("Run '{} node-image build --kubernetes-version {version}'", ctx.tool))
-    })?;
+    let path = program(ctx, &version)?;
     let words = with_cluster(&args.command, &ctx.profile, file.is_some());
     // Replaces this process: signals, streams and the exit code are kubectl's own.
     let error = std::process::Command::new(&path).args(words).exec();
     Err(error).with_context(|| format!("run {}", path.display()))
+}
+
+pub fn program(ctx: &Ctx, version: &str) -> Result<PathBuf> {
+    let found = image::Store::new(ctx.home.cache()).find(version)?;
+    let path = found.map(|i| i.rootfs().join("usr/bin/kubectl")).filter(|p| p.exists());
+    let missing = || {
+        Fault::new(Reason::ImageUnusable, format!("There is no kubectl {version}: its node image is missing"))
+            .advice(format!("Run '{} node-image build --kubernetes-version {version}'", ctx.tool))
+    };
+    Ok(path.ok_or_else(missing)?)
 }
 
 fn in_node(ctx: &Ctx, words: &[String]) -> Result<u8> {

@@ -7,6 +7,7 @@ pub mod completion;
 mod components;
 pub mod config;
 pub mod cp;
+pub mod dashboard;
 pub mod delete;
 pub mod docker_env;
 pub mod fault;
@@ -70,6 +71,7 @@ pub fn run(ctx: &Ctx, command: &Commands) -> Result<u8> {
         Commands::Service(args) => service::run(ctx, args),
         Commands::Tunnel(args) => tunnel::run(ctx, args),
         Commands::Addons(args) => addons::run(ctx, args),
+        Commands::Dashboard(args) => dashboard::run(ctx, args),
         Commands::PodmanEnv(args) => podman_env::run(ctx, args),
         Commands::Logs(args) => logs::run(ctx, args),
         Commands::UpdateContext(args) => update_context::run(ctx, args),
@@ -104,6 +106,7 @@ pub fn default_reason(command: &Commands) -> Reason {
         Commands::Service(_) => Reason::ServiceList,
         Commands::Addons(args) => addons::default_reason(&args.command),
         Commands::Tunnel(_) => Reason::TunnelStart,
+        Commands::Dashboard(_) => Reason::KubectlProxy,
         _ => Reason::Internal,
     }
 }

@@ -73,7 +73,7 @@ async fn services(client: &Client) -> Result<Vec<(String, Option<String>)>, Stri
 
 fn report(cluster: &Cluster, services: &Result<Vec<(String, Option<String>)>, String>) -> String {
     let machine = cluster.primary().map(|n| cluster.machine(n)).unwrap_or_default();
-    let mut pool: Vec<Ipv4Addr> = address::load_balancer_pool(cluster.network.subnet).collect();
+    let mut pool: Vec<Ipv4Addr> = pool(cluster).collect();
     pool.retain(|ip| cluster.nodes.iter().all(|n| n.ip != *ip));
     let range = match (pool.first(), pool.last()) {
         (Some(first), Some(last)) => format!("{first}-{last} (node network, no route needed)"),
@@ -92,6 +92,10 @@ fn report(cluster: &Cluster, services: &Result<Vec<(String, Option<String>)>, St
         "Status:\t\n\tmachine: {machine}\n\tpid: {}\n\troute: {range}\n\tminikube: Running\n\tservices: [{list}]\n    errors: \n\t\tminikube: {problem}\n\t\trouter: no errors\n\t\tloadbalancer emulator: no errors\n\n",
         std::process::id()
     )
+}
+
+fn pool(cluster: &Cluster) -> impl Iterator<Item = Ipv4Addr> {
+    address::load_balancer_pool(cluster.network.subnet, cluster.extras.load_balancers)
 }
 
 #[cfg(test)]

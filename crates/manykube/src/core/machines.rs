@@ -138,6 +138,7 @@ fn peers(cluster: &Cluster, elects: bool) -> Peers {
         nodes: cluster.nodes.iter().map(|n| n.ip).collect(),
         election: (cluster.vip_by == VipBy::Agent && (elects || cluster.is_ha()))
             .then(|| Election::new(cluster.vip(), cluster.api_port)),
+        load_balancers: cluster.extras.load_balancers,
     }
 }
 

@@ -63,6 +63,27 @@ mod tests {
     }
 
     #[test]
+    fn nobodys_edit_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = &dir.path().join("config");
+        std::thread::scope(|threads| {
+            for writer in 0..4 {
+                threads.spawn(move || {
+                    for number in 0..5 {
+                        let add = |doc: &mut Value| {
+                            doc[format!("{writer}-{number}")] = number.into();
+                            true
+                        };
+                        edit(path, add).unwrap();
+                    }
+                });
+            }
+        });
+        let doc = read(path).unwrap();
+        assert_eq!(doc.as_object().unwrap().keys().filter(|k| k.contains('-')).count(), 20, "{doc}");
+    }
+
+    #[test]
     fn edits_are_private_and_leave_no_lock() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(".kube/config");

@@ -1,5 +1,7 @@
 //! `config/config.json`: settings that outlive a command, and the active profile.
 
+use std::io::ErrorKind;
+
 use model::{Fault, Home, Reason};
 use serde_json::{Map, Value};
 
@@ -11,7 +13,10 @@ pub fn load(home: &Home) -> Result<Settings, Fault> {
     let path = home.config_file();
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Settings::new()),
+        // A home that cannot be is named as such by who makes it.
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Settings::new());
+        }
         Err(e) => return Err(bad(home, &e.to_string())),
     };
     if text.trim().is_empty() {

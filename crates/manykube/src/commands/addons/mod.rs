@@ -2,6 +2,7 @@
 
 mod images;
 mod list;
+mod open;
 mod switch;
 
 use anyhow::Result;
@@ -13,7 +14,7 @@ use crate::args::suggest;
 use crate::ctx::Ctx;
 use crate::table;
 
-pub use switch::after_start;
+pub use switch::{after_start, switch_on};
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
@@ -29,6 +30,13 @@ pub enum Command {
     Enable(switch::EnableArgs),
     /// Disable an addon
     Disable(switch::DisableArgs),
+    /// Print where the host reaches what an addon serves
+    Open(open::Args),
+    /// Ask for an addon's settings; those that there are have none
+    Configure {
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
     /// List the images of an addon
     Images {
         #[arg(value_name = "NAME")]
@@ -39,6 +47,7 @@ pub enum Command {
 pub fn default_reason(command: &Command) -> Reason {
     match command {
         Command::Disable(_) => Reason::AddonDisable,
+        Command::Open(_) => Reason::ServiceList,
         _ => Reason::AddonEnable,
     }
 }
@@ -48,6 +57,12 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
         Command::List(args) => list::run(ctx, args),
         Command::Enable(args) => switch::enable(ctx, args),
         Command::Disable(args) => switch::disable(ctx, args),
+        Command::Open(args) => open::run(ctx, args),
+        Command::Configure { name } => {
+            let addon = find(name, Reason::AddonUnsupported)?;
+            ctx.warn(format!("{} has no available configuration options", addon.name));
+            Ok(0)
+        }
         Command::Images { name } => {
             let addon = find(name, Reason::AddonEnable)?;
             let rows: Vec<Vec<String>> = addon

@@ -98,6 +98,20 @@ pub fn enable(ctx: &Ctx, args: &EnableArgs) -> Result<u8> {
     })
 }
 
+/// As `addons enable` does, where the API answers and the profile is locked.
+pub async fn switch_on(ctx: &Ctx, file: &ConfigFile, addon: &Addon, client: &kube::Client) -> Result<()> {
+    let custom = custom(file);
+    apply(ctx, &file.cluster, addon, &custom, client).await?;
+    Ok(record(ctx, file, addon, true, None)?)
+}
+
+/// The images that the user chose: NAME=IMAGE.
+fn custom(file: &ConfigFile) -> Vec<String> {
+    file.raw.get(CUSTOM).and_then(Value::as_object).map_or_else(Vec::new, |map| {
+        map.iter().filter_map(|(word, image)| Some(format!("{word}={}", image.as_str()?))).collect()
+    })
+}
+
 pub fn disable(ctx: &Ctx, args: &DisableArgs) -> Result<u8> {
     let addon = find(&args.name, Reason::AddonUnsupported)?;
     common::load(ctx)?;
@@ -154,9 +168,7 @@ pub async fn after_start(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
     }
     let Some(client) = core::client(ctx, cluster) else { return Ok(()) };
     let file = profile::require(&ctx.home, &cluster.name)?;
-    let custom: Vec<String> = file.raw.get(CUSTOM).and_then(Value::as_object).map_or_else(Vec::new, |map| {
-        map.iter().filter_map(|(word, image)| Some(format!("{word}={}", image.as_str()?))).collect()
-    });
+    let custom = custom(&file);
     for addon in catalogue::ADDONS {
         let applied = match cluster.addons.get(addon.name) {
             Some(true) => apply(ctx, cluster, addon, &custom, &client).await,

@@ -13,7 +13,7 @@ use crate::ctx::Ctx;
 use crate::table::{self, Format};
 
 pub const HEADERS: [&str; 4] = ["NAMESPACE", "NAME", "TARGET PORT", "URL"];
-const FORMAT: &str = "http://{{.IP}}:{{.Port}}";
+pub const FORMAT: &str = "http://{{.IP}}:{{.Port}}";
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {

@@ -14,7 +14,8 @@ use model::{Cluster, Fault, Reason};
 use super::{cluster as common, print};
 use crate::ctx::Ctx;
 use crate::table;
-use url::Ports;
+pub use list::{FORMAT, HEADERS, failed};
+pub use url::{Ports, check as check_format};
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -43,7 +44,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1, value_name = "SECONDS")]
     pub interval: u32,
     /// A Go template: {{.IP}} {{.Port}} {{.Name}}
-    #[arg(long, default_value = "http://{{.IP}}:{{.Port}}", value_name = "TEMPLATE")]
+    #[arg(long, default_value = FORMAT, value_name = "TEMPLATE")]
     pub format: String,
 }
 

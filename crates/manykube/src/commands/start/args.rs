@@ -48,6 +48,9 @@ pub struct Args {
     /// The /24 that the nodes live in
     #[arg(long, value_name = "CIDR")]
     pub subnet: Option<String>,
+    /// The address of the first node: a private one, in a /24 that is the cluster's then
+    #[arg(long, value_name = "IP")]
+    pub static_ip: Option<String>,
     /// Port of the API server
     #[arg(long, value_name = "PORT")]
     pub apiserver_port: Option<u16>,

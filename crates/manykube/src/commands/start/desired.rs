@@ -36,7 +36,10 @@ pub struct Facts<'a> {
 pub fn fresh(args: &Args, facts: &Facts<'_>) -> Result<Cluster, Fault> {
     let (count, control_planes) = counts(args)?;
     let network = network(args, facts)?;
-    let nodes = nodes(&network, count, control_planes, &facts.version)?;
+    let mut nodes = nodes(&network, count, control_planes, &facts.version)?;
+    if let Some(ip) = static_ip(args)? {
+        exchange(&mut nodes, ip);
+    }
     let host = facts.host;
     let memory = match &args.memory {
         Some(text) => resources::parse_memory(text)?.or_all(host.memory_mib),
@@ -109,6 +112,19 @@ fn nodes(network: &Network, count: u32, control_planes: u32, version: &str) -> R
     (1..=count).map(|number| node(number).ok_or_else(full)).collect()
 }
 
+fn static_ip(args: &Args) -> Result<Option<Ipv4Addr>, Fault> {
+    args.static_ip.as_deref().filter(|t| !t.is_empty()).map(values::static_ip).transpose()
+}
+
+/// The first node has this address; whose it would have been has the first one's.
+fn exchange(nodes: &mut [Node], ip: Ipv4Addr) {
+    let [first, others @ ..] = nodes else { return };
+    let usual = std::mem::replace(&mut first.ip, ip);
+    if let Some(other) = others.iter_mut().find(|n| n.ip == ip) {
+        other.ip = usual;
+    }
+}
+
 /// Two of two, or three of four, must live: one more control plane that can fail, and no more that may.
 pub fn even(cluster: &Cluster) -> Option<String> {
     let count = cluster.control_planes().count();
@@ -125,15 +141,23 @@ fn network(args: &Args, facts: &Facts<'_>) -> Result<Network, Fault> {
         args.service_cluster_ip_range.as_deref().map_or(Ok(SERVICE_CIDR), values::service_range)?;
     let dns_domain = args.dns_domain.as_deref().unwrap_or("cluster.local");
     let dns_domain = values::domain("dns-domain", dns_domain)?;
-    let subnet = match &args.subnet {
-        Some(text) => {
-            let subnet = values::subnet(text)?;
+    let asked = args.subnet.as_deref().map(values::subnet).transpose()?;
+    let around = static_ip(args)?.map(|ip| Ipv4Net::new_assert(ip, 24).trunc());
+    if let (Some(asked), Some(around)) = (asked, around)
+        && asked != around
+    {
+        return Err(values::usage(format!("--static-ip is in {around}, not in --subnet={asked}")));
+    }
+    let subnet = match asked.or(around) {
+        Some(subnet) => {
             if let Some(other) = facts.taken.iter().find(|t| address::overlap(**t, subnet)) {
                 return Err(Fault::new(
                     Reason::SubnetConflict,
                     format!("The subnet {subnet} is in use: the host has {other}"),
                 )
-                .advice("Name another --subnet, or leave it out to have a free one chosen"));
+                .advice(
+                    "Name another one with --subnet or --static-ip, or neither to have a free one chosen",
+                ));
             }
             subnet
         }
@@ -172,6 +196,9 @@ pub fn existing(old: &Cluster, args: &Args, host: HostSize) -> Result<(Cluster, 
     }
     if let Some(text) = &args.subnet {
         keep("the subnet", values::subnet(text)? != old.network.subnet);
+    }
+    if let Some(ip) = static_ip(args)? {
+        keep("the static IP", old.nodes.first().is_some_and(|n| n.ip != ip));
     }
     if let Some(text) = &args.service_cluster_ip_range {
         keep("the service range", values::service_range(text)? != old.network.service_cidr);

@@ -57,6 +57,18 @@ fn flags_are_taken() {
 }
 
 #[test]
+fn the_first_node_has_the_address_that_was_asked_for() {
+    let ips = |line: &str| -> Vec<String> {
+        with(line, &[]).unwrap().nodes.iter().map(|n| n.ip.to_string()).collect()
+    };
+    assert_eq!(ips("--static-ip=10.9.8.200 --nodes=3"), ["10.9.8.200", "10.9.8.3", "10.9.8.4"]);
+    assert_eq!(ips("--static-ip=10.9.8.4 --nodes=3 --subnet=10.9.8.0"), ["10.9.8.4", "10.9.8.3", "10.9.8.2"]);
+    let old = with("--static-ip=10.9.8.4", &[]).unwrap();
+    let warnings = |line: &str| existing(&old, &args(line), HOST).unwrap().1.len();
+    assert_eq!((warnings("--static-ip=10.9.8.4"), warnings("--static-ip=10.9.8.5")), (0, 1));
+}
+
+#[test]
 fn refusals() {
     let net = |s: &str| s.parse::<Ipv4Net>().unwrap();
     for (line, code) in [
@@ -74,6 +86,9 @@ fn refusals() {
         ("--subnet=10.244.3.0/24", 14),
         ("--service-cluster-ip-range=10.244.0.0/20", 14),
         ("--subnet=192.168.77.0/24", 70),
+        ("--static-ip=192.168.77.9", 70),
+        ("--static-ip=192.168.60.9 --subnet=192.168.61.0", 14),
+        ("--static-ip=192.168.60.254", 14),
         ("--namespace=A", 14),
         ("--wait=forever", 14),
         ("--dns-domain=-", 14),

@@ -2,6 +2,7 @@
 
 use model::{Cluster, Cni};
 
+use super::proxy;
 use crate::ctx::Ctx;
 use crate::host;
 use crate::report::steps::start;
@@ -25,6 +26,20 @@ pub fn greeting(ctx: &Ctx, cluster: &Cluster, existing: bool, asked: bool) {
         (false, false) => format!("Automatically selected the {driver} driver"),
     };
     ctx.emit(Event::step(start::SELECTING_DRIVER, Style::Sparkle, why));
+}
+
+pub fn proxy(ctx: &Ctx, cluster: &Cluster) {
+    let options = proxy::options(&host::env);
+    if options.is_empty() {
+        return;
+    }
+    ctx.emit(Event::info(Style::Network, "Found network options:"));
+    for (name, value) in options {
+        ctx.emit(Event::info(Style::Option, format!("{name}={value}")));
+    }
+    if let Some(warning) = cluster.endpoint().and_then(|ip| proxy::warning(&host::env, ip)) {
+        ctx.warn(warning);
+    }
 }
 
 pub fn starting(ctx: &Ctx, cluster: &Cluster) {

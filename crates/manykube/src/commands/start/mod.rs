@@ -9,6 +9,7 @@ mod grace;
 mod kept;
 mod messages;
 mod migrate;
+mod proxy;
 mod values;
 pub mod versions;
 mod vip;
@@ -73,6 +74,7 @@ async fn start(ctx: &Ctx, args: &Args) -> Result<()> {
     // All that can be refused is refused before the first file is made.
     let wanted = wanted(ctx, args).await?;
     messages::greeting(ctx, &wanted.cluster, wanted.old.is_some(), args.driver.is_some());
+    messages::proxy(ctx, &wanted.cluster);
     checks::ignored(args).into_iter().chain(wanted.warnings.clone()).for_each(|w| ctx.warn(w));
     wanted.changes.lines.iter().for_each(|line| ctx.emit(Event::info(Style::Option, line)));
     if args.dry_run {

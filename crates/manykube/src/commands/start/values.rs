@@ -44,6 +44,16 @@ pub fn subnet(text: &str) -> Result<Ipv4Net, Fault> {
         .ok_or_else(|| usage(format!("--subnet={text} is not a private /24, like 192.168.60.0/24")))
 }
 
+/// Of a node: neither the network's own, the host's, nor the virtual one.
+pub fn static_ip(text: &str) -> Result<Ipv4Addr, Fault> {
+    let good = |ip: &Ipv4Addr| ip.is_private() && (2..=253).contains(&ip.octets()[3]);
+    text.parse::<Ipv4Addr>().ok().filter(good).ok_or_else(|| {
+        usage(format!(
+            "--static-ip={text} is not a private IPv4 address whose last number is from 2 to 253, like 192.168.60.10"
+        ))
+    })
+}
+
 /// Room for at least the API's and the DNS's address.
 pub fn service_range(text: &str) -> Result<Ipv4Net, Fault> {
     text.parse::<Ipv4Net>()
@@ -120,6 +130,10 @@ mod tests {
         assert_eq!(subnet("10.1.2.3/24").unwrap().to_string(), "10.1.2.0/24");
         for bad in ["", "x", "192.168.60.0/16", "8.8.8.0/24", "300.1.1.1", "192.168.60.0/"] {
             assert!(subnet(bad).is_err(), "{bad}");
+        }
+        assert_eq!(static_ip("192.168.60.10").unwrap(), Ipv4Addr::new(192, 168, 60, 10));
+        for bad in ["", "x", "8.8.8.8", "192.168.60.1", "192.168.60.254", "192.168.60.0/24"] {
+            assert!(static_ip(bad).is_err(), "{bad}");
         }
         assert_eq!(service_range("10.96.0.0/12").unwrap().to_string(), "10.96.0.0/12");
         assert!(service_range("10.96.0.0/30").is_err());

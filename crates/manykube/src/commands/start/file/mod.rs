@@ -181,6 +181,7 @@ pub fn check_flags(args: &Args) -> Result<(), Fault> {
         ("--nodes", args.nodes.is_some()),
         ("--control-planes", args.control_planes.is_some()),
         ("--ha", args.ha),
+        ("--static-ip", args.static_ip.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((flag, _)) => {
