@@ -1,5 +1,7 @@
 # manykube: two commands do everything on a fresh machine, `make up` and `make test`.
 SHELL := /bin/bash
+# A golden file that is missing or differs fails; `INSTA_UPDATE=always make unit system` writes them anew.
+export INSTA_UPDATE ?= no
 .DEFAULT_GOAL := help
 
 MANYKUBE := target/release/manykube

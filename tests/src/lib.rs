@@ -3,12 +3,14 @@
 pub mod archive;
 pub mod crash;
 pub mod etcd;
+pub mod exit_codes;
 mod footprint;
 pub mod health;
 mod http;
 mod lab;
 pub mod machine;
 mod ran;
+mod recorded;
 pub mod scan;
 pub mod traffic;
 mod uplink;
@@ -18,6 +20,7 @@ pub use http::http_get;
 pub use lab::{Lab, eventually};
 pub use machine::Machine;
 pub use ran::Ran;
+pub use recorded::Recorded;
 pub use traffic::Traffic;
 pub use uplink::Uplink;
 

@@ -1,79 +1,13 @@
 //! Runs the command with bad input: one line, minikube's exit code, and nothing changed.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod exit_codes;
+mod golden;
+mod home;
 
-struct Home(tempfile::TempDir);
+use std::process::Command;
 
-/// What every command may make in its home.
-const STANDARD: [&str; 7] = ["addons", "cache", "certs", "config", "files", "logs", "machines"];
-
-impl Home {
-    fn new() -> Home {
-        Home(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self) -> PathBuf {
-        self.0.path().join("home")
-    }
-
-    fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_manykube"));
-        command
-            .args(line.split_whitespace())
-            .env_clear()
-            .env("HOME", self.0.path())
-            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-            .env("MANYKUBE_HOME", self.path());
-        command
-    }
-
-    fn run(&self, line: &str) -> Run {
-        Run(self.command(line).output().unwrap(), line.to_owned())
-    }
-
-    /// Everything below home that is not one of the standard directories (or a log).
-    fn made(&self) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(self.path()) else { return Vec::new() };
-        let mut found = Vec::new();
-        for entry in entries.flatten() {
-            let name = entry.file_name().into_string().unwrap();
-            let empty = name == "logs" || is_empty(&entry.path());
-            if !STANDARD.contains(&name.as_str()) || !empty {
-                found.push(name);
-            }
-        }
-        found
-    }
-}
-
-fn is_empty(dir: &Path) -> bool {
-    std::fs::read_dir(dir).is_ok_and(|mut d| d.next().is_none())
-}
-
-struct Run(Output, String);
-
-impl Run {
-    fn code(&self) -> i32 {
-        self.0.status.code().unwrap()
-    }
-
-    fn stdout(&self) -> String {
-        String::from_utf8(self.0.stdout.clone()).unwrap()
-    }
-
-    fn stderr(&self) -> String {
-        String::from_utf8(self.0.stderr.clone()).unwrap()
-    }
-
-    fn expect(&self, code: i32, text: &str) -> &Run {
-        let (out, err) = (self.stdout(), self.stderr());
-        assert_eq!(self.code(), code, "{}\n{out}{err}", self.1);
-        assert!(out.contains(text) || err.contains(text), "{}: no {text:?} in\n{out}{err}", self.1);
-        self
-    }
-}
+use home::{CONFIG, Home, Run, is_empty};
 
 #[test]
 fn bad_input_is_refused_with_one_line_and_changes_nothing() {
@@ -186,7 +120,7 @@ fn bad_input_is_refused_with_one_line_and_changes_nothing() {
         assert!(lines.len() <= 2, "{line}: {lines:?}");
         assert_eq!(home.made(), Vec::<String>::new(), "{line}");
     }
-    assert!(!home.0.path().join(".kube").exists());
+    assert!(!home.dir().join(".kube").exists());
 }
 
 #[test]
@@ -276,12 +210,6 @@ fn a_missing_profile_is_85_everywhere_but_for_delete() {
     unknown.expect(0, "profile \"gone\" not found");
     assert_eq!(unknown.stdout(), "");
 }
-
-/// A cluster of two that exists in its configuration only.
-const CONFIG: &str = r#"{"Name":"demo","Driver":"native","Memory":3072,"CPUs":2,"APIServerPort":8443,
-    "KubernetesConfig":{"KubernetesVersion":"v1.37.1","ServiceCIDR":"10.96.0.0/12"},
-    "Nodes":[{"Name":"","IP":"192.168.49.2","Port":8443,"KubernetesVersion":"v1.37.1","ControlPlane":true,"Worker":true},
-             {"Name":"m02","IP":"192.168.49.3","Port":8443,"KubernetesVersion":"v1.37.1","Worker":true}]}"#;
 
 #[test]
 fn nodes_of_a_cluster_that_does_not_run() {
@@ -470,9 +398,9 @@ fn what_only_prints() {
 #[test]
 fn called_minikube_it_lives_where_minikube_does() {
     let home = Home::new();
-    let link = home.0.path().join("minikube");
+    let link = home.dir().join("minikube");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_manykube"), &link).unwrap();
-    let output = Command::new(&link).arg("status").env_clear().env("HOME", home.0.path()).output().unwrap();
+    let output = Command::new(&link).arg("status").env_clear().env("HOME", home.dir()).output().unwrap();
     Run(output, "minikube status".into()).expect(85, "run: \"minikube start\"");
-    assert!(home.0.path().join(".minikube/machines").is_dir());
+    assert!(home.dir().join(".minikube/machines").is_dir());
 }
