@@ -16,7 +16,7 @@ pub mod traffic;
 mod uplink;
 
 pub use footprint::Footprint;
-pub use http::http_get;
+pub use http::{http_get, http_get_path};
 pub use lab::{Lab, eventually};
 pub use machine::Machine;
 pub use ran::Ran;

@@ -47,6 +47,12 @@ pub async fn list(node: &Node) -> Result<BTreeMap<String, Listed>> {
     Ok(found)
 }
 
+/// How much the blobs of an image have; 0 when the node does not have it.
+pub async fn size(node: &Node, name: &str) -> Result<u64> {
+    let record = node.client.image(name).await.with_context(|| format!("node {}", node.name))?;
+    Ok(record.and_then(|r| identity(node, &r)).map_or(0, |(_, size)| size))
+}
+
 /// The digest of its configuration, and how much its blobs have. `None` for what is no image to run.
 fn identity(node: &Node, record: &Record) -> Option<(String, u64)> {
     let mut target = Descriptor::from(record.target.as_ref()?);

@@ -16,7 +16,7 @@ pub mod reference;
 mod snapshot;
 
 pub use copy::{copy, is_managed, unpack};
-pub use inventory::{Listed, list};
+pub use inventory::{Listed, list, size};
 pub use node::Node;
 pub use put::put;
 pub use reference::{BadReference, familiar, normalise};

@@ -38,6 +38,9 @@ fn main() -> ExitCode {
     if command == core::containers::follow::COMMAND {
         return core::containers::follow::main(argv.get(2..).unwrap_or_default());
     }
+    if command == core::registry::door::COMMAND {
+        return core::registry::door::main(argv.get(2..).unwrap_or_default());
+    }
     if let Some(code) = drivers::native::entry(&command, argv.get(2..).unwrap_or_default()) {
         return code;
     }

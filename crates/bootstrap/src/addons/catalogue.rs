@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use model::Cluster;
 use serde_json::Value;
 
-use super::{StorageImages, storage};
+use super::{StorageImages, registry, storage};
 use crate::manifest;
 
 /// Which image stands for which word of a manifest.
@@ -25,6 +26,7 @@ enum Objects {
         class: bool,
     },
     Manifest(&'static str),
+    Registry,
     /// Known to minikube, and not to be had here.
     Nothing,
 }
@@ -60,10 +62,10 @@ pub const ADDONS: &[Addon] = &[
         objects: Objects::Manifest(include_str!("metrics-server.yaml")),
     },
     Addon {
-        name: "registry",
+        name: registry::NAME,
         maintainer: "manykube",
         images: &[("Registry", "docker.io/library/registry")],
-        objects: Objects::Manifest(include_str!("registry.yaml")),
+        objects: Objects::Registry,
     },
     Addon {
         name: "storage-provisioner",
@@ -83,9 +85,15 @@ impl Addon {
         !matches!(self.objects, Objects::Nothing)
     }
 
-    /// `images` has a full name for every word.
-    pub fn objects(&self, images: &Images) -> Result<Vec<Value>> {
+    /// `images` has a full name for every word; `port` is the registry's.
+    pub fn objects(&self, images: &Images, cluster: &Cluster, port: u16) -> Result<Vec<Value>> {
         let image = |word: &str| images.get(word).cloned().with_context(|| format!("no image {word}"));
+        let filled = |text: String| {
+            let fill = |text: String, (word, _): &(&str, &str)| {
+                Ok::<_, anyhow::Error>(text.replace(&format!("{{{word}}}"), &image(word)?))
+            };
+            manifest::objects(&self.images.iter().try_fold(text, fill)?)
+        };
         match self.objects {
             Objects::Nothing => Ok(Vec::new()),
             Objects::Storage { class } => {
@@ -95,12 +103,8 @@ impl Addon {
                 objects.retain(|o| (o["kind"] == "StorageClass") == class);
                 Ok(objects)
             }
-            Objects::Manifest(text) => {
-                let filled = |text: String, (word, _): &(&str, &str)| {
-                    Ok::<_, anyhow::Error>(text.replace(&format!("{{{word}}}"), &image(word)?))
-                };
-                manifest::objects(&self.images.iter().try_fold(text.to_owned(), filled)?)
-            }
+            Objects::Manifest(text) => filled(text.to_owned()),
+            Objects::Registry => filled(registry::manifest(cluster, port)),
         }
     }
 }
@@ -108,13 +112,14 @@ impl Addon {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
 
     #[test]
     fn every_manifest_is_one_and_names_its_images() {
         for addon in ADDONS.iter().filter(|a| a.is_available()) {
             let images: Images =
                 addon.images.iter().map(|(w, _)| ((*w).to_owned(), format!("r.example/{w}:1"))).collect();
-            let objects = addon.objects(&images).expect(addon.name);
+            let objects = addon.objects(&images, &fixture::cluster(1, 0), 5000).expect(addon.name);
             assert!(!objects.is_empty(), "{}", addon.name);
             let text = serde_json::to_string(&objects).expect("json");
             let needs_none = addon.name == "default-storageclass";

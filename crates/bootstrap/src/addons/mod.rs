@@ -4,6 +4,7 @@
 pub mod catalogue;
 mod coredns;
 mod kube_proxy;
+pub mod registry;
 mod storage;
 
 use anyhow::{Context, Result, ensure};

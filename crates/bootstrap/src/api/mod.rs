@@ -30,6 +30,6 @@ pub use nodes::Nodes;
 pub use observe::{AddonsSeen, Health, NodeSeen, addons_present, health, observe_nodes};
 pub use remove::remove;
 pub use wait::{
-    default_service_account, dns_available, node_ready, node_registered, node_sized, ready, serving,
-    system_pods_now, system_pods_ready,
+    daemon_set_ready, default_service_account, dns_available, node_ready, node_registered, node_sized, ready,
+    serving, system_pods_now, system_pods_ready,
 };

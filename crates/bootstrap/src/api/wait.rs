@@ -114,6 +114,16 @@ pub async fn system_pods_now(client: &Client, control_planes: &[String], dns: bo
     if dns { deployment_waits(&coredns) } else { Ok(()) }
 }
 
+/// A DaemonSet of ours has a pod that is ready on every node.
+pub async fn daemon_set_ready(client: &Client, name: &str, deadline: Duration) -> Result<(), Unmet> {
+    until(format!("{name} ready on every node"), deadline, || async {
+        let sets: Api<DaemonSet> = Api::namespaced(client.clone(), KUBE_SYSTEM);
+        let set = call(format!("look at {name}"), LOOK, sets.get(name)).await.map_err(text)?;
+        daemon_set_waits(&set)
+    })
+    .await
+}
+
 /// One CoreDNS pod at least is ready.
 pub async fn dns_available(client: &Client, deadline: Duration) -> Result<(), Unmet> {
     until("DNS available", deadline, || async {

@@ -42,8 +42,10 @@ impl Archive {
         Archive::of(Files::open(path).with_context(shown)?).with_context(shown)
     }
 
-    pub fn read(source: impl Read) -> Result<Archive> {
-        Archive::of(Files::read_all(source)?).context("that is no archive of images")
+    /// `name` is for messages.
+    pub fn read(name: &str, source: impl Read) -> Result<Archive> {
+        let shown = || format!("{name} is no archive of images");
+        Archive::of(Files::read_all(source).with_context(shown)?).with_context(shown)
     }
 
     fn of(files: Files) -> Result<Archive> {

@@ -11,6 +11,8 @@ use model::node_config::Binary;
 use model::node_spec::{Election, HostEntry, NodeFile, NodeNetwork, NodeSpec, PEERS_PATH, Peers, SPEC_PATH};
 use model::{Cluster, Cni, Home, Node, VipBy, names};
 
+use super::registry;
+
 /// Where the image has the programs that nodes run themselves.
 const IMAGE_PROGRAMS: &str = "/usr/bin";
 
@@ -87,6 +89,7 @@ fn binds(home: &Home, cluster: &Cluster, node: &Node) -> Result<Vec<Bind>> {
         node: m.node,
         read_only: m.read_only,
     }));
+    binds.extend(registry::bind(home, cluster));
     Ok(binds)
 }
 

@@ -12,6 +12,7 @@ mod manifests;
 pub mod mounts;
 pub mod pause;
 mod recover;
+pub mod registry;
 mod room;
 mod setup;
 mod shared;
@@ -85,12 +86,17 @@ pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Star
         }
         return Ok(Started::Changed);
     }
+    let runner = Runner::new(ctx, cluster, &driver, opts.wait_timeout);
+    for node in &cluster.nodes {
+        runner.sync_files(&cluster.machine(node)).await?;
+    }
     if plan.is_empty() {
         return Ok(Started::AlreadyRunning);
     }
-    let runner = Runner::new(ctx, cluster, &driver, opts.wait_timeout);
+    registry::prepare(&ctx.home, cluster)?;
     run(&runner, &plan).await?;
     containers::follow::resume(&ctx.home, &cluster.name)?;
+    registry::resume(&ctx.home, cluster)?;
     Ok(Started::Changed)
 }
 
@@ -111,6 +117,7 @@ pub async fn add(ctx: &Ctx, cluster: &Cluster, machines: &[String], limit: Durat
     let runner = Runner::new(ctx, cluster, &driver, limit);
     run(&runner, &plan).await?;
     containers::follow::resume(&ctx.home, &cluster.name)?;
+    registry::resume(&ctx.home, cluster)?;
     Ok(Started::Changed)
 }
 

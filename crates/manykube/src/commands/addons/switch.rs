@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use bootstrap::addons::catalogue::{self, Addon};
+use bootstrap::addons::registry;
 use bootstrap::api;
 use model::config_file::ConfigFile;
 use model::status::{Apiserver, Host};
@@ -76,7 +77,9 @@ pub fn enable(ctx: &Ctx, args: &EnableArgs) -> Result<u8> {
     ctx.run(async {
         let _lock = ProfileLock::acquire(ctx, &ctx.profile).await?;
         let file = profile::require(&ctx.home, &ctx.profile)?;
-        let cluster = &file.cluster;
+        let mut cluster = file.cluster.clone();
+        cluster.addons.insert(addon.name.to_owned(), true);
+        let cluster = &cluster;
         let mut full = chosen.clone();
         match up(ctx, cluster).await? {
             Up::Running(client) => {
@@ -86,7 +89,7 @@ pub fn enable(ctx: &Ctx, args: &EnableArgs) -> Result<u8> {
                 for image in full.values() {
                     ctx.emit(Event::info(Style::Option, format!("Using image {image}")));
                 }
-                api::apply_foreign(&client, &addon.objects(&full)?, APPLY).await?;
+                make(ctx, cluster, addon, &full, &client).await?;
             }
             Up::Paused => return Err(paused(Reason::AddonEnablePaused, "enabled", addon).into()),
             Up::No => {}
@@ -121,8 +124,7 @@ pub fn disable(ctx: &Ctx, args: &DisableArgs) -> Result<u8> {
         match up(ctx, &file.cluster).await? {
             // What is not ours to enable is not ours to remove.
             Up::Running(client) if addon.is_available() => {
-                let objects = addon.objects(&images::chosen(addon, &[], &[])?)?;
-                api::remove(&client, &objects, APPLY).await?;
+                unmake(ctx, &file.cluster, addon, &client).await?;
             }
             Up::Paused => return Err(paused(Reason::AddonDisablePaused, "disabled", addon).into()),
             _ => {}
@@ -172,10 +174,7 @@ pub async fn after_start(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
     for addon in catalogue::ADDONS {
         let applied = match cluster.addons.get(addon.name) {
             Some(true) => apply(ctx, cluster, addon, &custom, &client).await,
-            Some(false) if addon.is_available() => {
-                let objects = addon.objects(&images::chosen(addon, &[], &[])?)?;
-                api::remove(&client, &objects, APPLY).await.map_err(Into::into)
-            }
+            Some(false) if addon.is_available() => unmake(ctx, cluster, addon, &client).await,
             _ => Ok(()),
         };
         if let Err(e) = applied {
@@ -197,7 +196,39 @@ async fn apply(
     };
     let own: Vec<String> = custom.iter().filter(own).cloned().collect();
     let images = images::available(ctx, cluster, addon, images::chosen(addon, &own, &[])?).await?;
-    Ok(api::apply_foreign(client, &addon.objects(&images)?, APPLY).await?)
+    make(ctx, cluster, addon, &images, client).await
+}
+
+/// Its objects, and what is not in the cluster of it.
+async fn make(
+    ctx: &Ctx,
+    cluster: &Cluster,
+    addon: &Addon,
+    images: &catalogue::Images,
+    client: &kube::Client,
+) -> Result<()> {
+    let is_registry = addon.name == registry::NAME;
+    if is_registry {
+        core::registry::open(ctx, cluster).await?;
+    }
+    let port = core::registry::port(&ctx.home, &cluster.name)?;
+    api::apply_foreign(client, &addon.objects(images, cluster, port)?, APPLY).await?;
+    if is_registry {
+        let name = core::registry::answers(ctx, cluster, client).await?;
+        let message = format!("Push to {name} on this host; pods use the same name, on every node");
+        ctx.emit(Event::info(Style::Option, message));
+    }
+    Ok(())
+}
+
+async fn unmake(ctx: &Ctx, cluster: &Cluster, addon: &Addon, client: &kube::Client) -> Result<()> {
+    let port = core::registry::port(&ctx.home, &cluster.name)?;
+    let objects = addon.objects(&images::chosen(addon, &[], &[])?, cluster, port)?;
+    api::remove(client, &objects, APPLY).await?;
+    if addon.name == registry::NAME {
+        core::registry::close(ctx, cluster).await?;
+    }
+    Ok(())
 }
 
 /// What differs from a cluster as it is made; empty for most.

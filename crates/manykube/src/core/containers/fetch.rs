@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use containers::Node as Store;
 use drivers::{Driver, Io, Output};
 use model::Cluster;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{Stores, note, spread};
 use crate::core::driver;
@@ -18,6 +18,8 @@ const HOSTS: &str = "/etc/containerd/certs.d";
 /// A registry that sends nothing for so long is not going to.
 const SILENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(500);
+/// Bytes in a second that even a slow line takes.
+const SLOW: u64 = 100_000;
 
 fn ctr(arguments: &[&str]) -> Vec<String> {
     ["ctr", "-n", "k8s.io"].iter().chain(arguments).map(|a| (*a).to_owned()).collect()
@@ -83,9 +85,18 @@ async fn silence(node: &Store) {
 /// From any node that has it. Whether there was one.
 pub async fn push(ctx: &Ctx, stores: &Stores, name: &str) -> Result<bool> {
     let Some(node) = holder(stores, name).await? else { return Ok(false) };
-    let output = run(ctx, &node, &ctr(&["images", "push", "--hosts-dir", HOSTS, name])).await?;
-    succeeded(&node, &output, &format!("push {name}"))?;
+    let limit = time_to_send(containers::size(&node, name).await?);
+    let argv = ctr(&["images", "push", "--hosts-dir", HOSTS, name]);
+    let Ok(output) = timeout(limit, run(ctx, &node, &argv)).await else {
+        bail!("node {}: push {name}: the registry has not taken it within {} s", node.name, limit.as_secs())
+    };
+    succeeded(&node, &output?, &format!("push {name}"))?;
     Ok(true)
+}
+
+/// How much of it has arrived nobody tells: so long a slow line takes for all of it.
+fn time_to_send(bytes: u64) -> Duration {
+    SILENCE + Duration::from_secs(bytes / SLOW)
 }
 
 async fn holder(stores: &Stores, name: &str) -> Result<Option<Store>> {

@@ -43,7 +43,7 @@ pub fn image_name(text: &str) -> Result<String, Fault> {
 /// `None`: ask the registry.
 pub async fn open(source: &Source) -> Result<Option<Archive>> {
     match source {
-        Source::Stdin => read(|| Archive::read(std::io::stdin().lock())).await.map(Some),
+        Source::Stdin => read(|| Archive::read("standard input", std::io::stdin().lock())).await.map(Some),
         Source::File(path) => {
             let path = path.clone();
             read(move || Archive::open(Path::new(&path))).await.map(Some)

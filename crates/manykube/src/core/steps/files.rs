@@ -10,6 +10,8 @@ use super::Runner;
 
 /// Where a node keeps authorities, one file each.
 const AUTHORITIES: &str = "/usr/share/ca-certificates";
+/// Where it keeps those that it trusts.
+const TRUSTED: &str = "/etc/ssl/certs";
 /// Of Docker's client, and nobody to trust.
 const OWN: [&str; 4] = ["ca.pem", "ca-key.pem", "cert.pem", "key.pem"];
 /// minikube's measure of a file that cannot be a certificate.
@@ -29,11 +31,32 @@ done
 impl Runner<'_> {
     /// Before the node boots: whatever is there wins over what is ours.
     pub(super) fn place_files(&self, machine: &str) -> Result<()> {
-        for file in files(self.home())?.iter().chain(&authorities(self.home())?) {
-            drivers::native::write_file(self.home(), machine, file)
-                .with_context(|| format!("copy {} into {machine}", file.path))?;
+        let mut all = files(self.home())?;
+        for file in authorities(self.home())? {
+            // Also where programs written in Go look, as containerd, which does so once.
+            let name = file.path.rsplit('/').next().unwrap_or_default();
+            all.push(NodeFile::new(format!("{TRUSTED}/{name}"), file.mode, file.data.clone()));
+            all.push(file);
         }
-        Ok(())
+        all.iter().try_for_each(|file| self.place(machine, file))
+    }
+
+    fn place(&self, machine: &str, file: &NodeFile) -> Result<()> {
+        drivers::native::write_file(self.home(), machine, file)
+            .with_context(|| format!("copy {} into {machine}", file.path))
+    }
+
+    /// What has changed since, into a node that runs. It costs nothing when there is nothing in the home.
+    pub(in crate::core) async fn sync_files(&self, machine: &str) -> Result<()> {
+        let Some(root) = drivers::native::root_of(self.home(), machine) else { return Ok(()) };
+        let mut trusted = true;
+        for (all, trusts) in [(files(self.home())?, false), (authorities(self.home())?, true)] {
+            for file in all.iter().filter(|file| !is_same(&root, file)) {
+                self.place(machine, file)?;
+                trusted &= !trusts;
+            }
+        }
+        if trusted { Ok(()) } else { self.trust(machine).await }
     }
 
     pub(super) async fn trust(&self, machine: &str) -> Result<()> {
@@ -45,6 +68,13 @@ impl Runner<'_> {
         argv.extend(paths);
         self.in_node(machine, &argv).await.map(drop).context("trust the certificates of the home")
     }
+}
+
+fn is_same(root: &Path, file: &NodeFile) -> bool {
+    let path = root.join(file.path.trim_start_matches('/'));
+    let Ok(metadata) = std::fs::symlink_metadata(&path) else { return false };
+    let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o7777;
+    metadata.is_file() && mode == file.mode && std::fs::read(&path).is_ok_and(|data| data == file.data)
 }
 
 /// `files/<path>` is `/<path>` in every node.
@@ -64,7 +94,7 @@ fn walk(root: &Path, dir: &Path, found: &mut Vec<NodeFile>) -> Result<()> {
             walk(root, &path, found)?;
         } else if metadata.is_file() {
             let below = path.strip_prefix(root)?.to_str().context("a name that is no text")?;
-            let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777;
+            let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o7777;
             found.push(NodeFile::new(format!("/{below}"), mode, fs_err::read(&path)?));
         }
     }

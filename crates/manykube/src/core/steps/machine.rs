@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::{GRACE, Runner};
 use crate::core::machines::New;
-use crate::core::{look, machines, setup, ssh};
+use crate::core::{look, machines, registry, setup, ssh};
 use crate::report::{Event, Style};
 
 /// Is anybody there at all?
@@ -103,6 +103,7 @@ impl Runner<'_> {
         }
         let spec = machines::spec(self.home(), self.cluster()?, self.node(machine)?, None)?;
         if drivers::native::init_of(self.home(), machine).is_none() {
+            registry::place(self.home(), self.cluster()?, machine)?;
             self.place_files(machine)?;
         }
         self.driver.boot(&spec).await?;

@@ -1,8 +1,12 @@
 //! Images on every node: built, loaded, broken, and on nodes that come later; volumes that stay with their
 //! pods when nodes die. One cluster, walked through in order.
 
+mod home;
+mod kept;
+mod registry;
+
 use std::net::TcpListener;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use system_tests::archive::{self, Fault};
@@ -32,7 +36,12 @@ fn ready(lab: &Lab, daemon_set: &str, nodes: usize) {
     eventually("the pods on all nodes", SOON, || {
         let path = "jsonpath={.status.desiredNumberScheduled} {.status.numberReady}";
         let seen = lab.kubectl(&["get", "ds", daemon_set, "-o", path]);
-        if seen.text() == wanted { Ok(()) } else { Err(format!("{} {}", seen.text(), seen.stderr)) }
+        if seen.text() == wanted {
+            return Ok(());
+        }
+        let pods = lab.kubectl(&["get", "pods", "-o", "wide"]).stdout;
+        let warnings = lab.kubectl(&["get", "events", "--field-selector", "type=Warning"]).stdout;
+        Err(format!("{daemon_set}: {} {}\n{pods}{warnings}", seen.text(), seen.stderr))
     });
 }
 
@@ -56,12 +65,16 @@ fn context(lab: &Lab, word: &str) -> String {
 fn docker(env: &str, args: &[&str]) -> Ran {
     let began = Instant::now();
     let mut command = Command::new("docker");
+    in_env(&mut command, env);
+    let output = command.args(args).output().expect("run docker (make deps installs it)");
+    Ran::new(format!("docker {}", args.join(" ")), output, began.elapsed())
+}
+
+fn in_env(command: &mut Command, env: &str) {
     for line in env.lines().filter_map(|l| l.strip_prefix("export ")) {
         let (name, value) = line.split_once('=').expect("NAME=VALUE");
         command.env(name, value.trim_matches('"'));
     }
-    let output = command.args(args).output().expect("run docker (make deps installs it)");
-    Ran::new(format!("docker {}", args.join(" ")), output, began.elapsed())
 }
 
 #[test]
@@ -70,21 +83,27 @@ fn images_are_on_every_node_and_volumes_stay() {
     let before = Footprint::take();
     let no_cluster = lab.manykube(&["image", "ls"]).exit(14);
     assert!(no_cluster.stderr.contains("There is no cluster"), "{}", no_cluster.stderr);
+    home::fill(&lab);
     lab.manykube(&["start", "--nodes=3"]).ok();
     let three = ["minikube", "minikube-m02", "minikube-m03"];
 
-    built(&lab);
+    home::is_in_nodes(&lab, &three);
+    home::mounted(&lab, &three);
+    let env = built(&lab);
     broken(&lab, &three);
     named(&lab, &three);
+    registry::pushed_and_pulled(&lab, &three, &env);
+    kept::sources(&lab, &three, &env);
+    kept::cache(&lab);
     hangs(&lab);
     later(&lab);
-    volumes(&lab, &["minikube", "minikube-m02", "minikube-m03"]);
+    volumes(&lab, &three);
     lab.manykube(&["delete"]).ok();
     before.assert_nothing_left();
 }
 
-/// By `image build`, and by a docker client that knows nothing of us.
-fn built(lab: &Lab) {
+/// By `image build`, and by a docker client that knows nothing of us; the environment that client has.
+fn built(lab: &Lab) -> String {
     let out = lab
         .manykube(&["image", "build", "-t", "ours:v1", "--build-arg", "WORD=abc", &context(lab, "ours")])
         .ok();
@@ -108,6 +127,7 @@ fn built(lab: &Lab) {
     assert!(docker(&env, &["images"]).ok().stdout.contains("theirs"));
     let plain: String = env.lines().filter(|l| !l.contains("CERT_PATH")).map(|l| format!("{l}\n")).collect();
     assert_ne!(docker(&plain, &["ps"]).code, 0, "without a certificate nobody is let in");
+    env
 }
 
 /// Nothing is left of what could not be loaded.
@@ -185,9 +205,16 @@ fn same_everywhere(lab: &Lab, machines: &[&str]) {
 fn hangs(lab: &Lab) {
     let listener = TcpListener::bind("192.168.49.1:0").expect("listen on the bridge");
     let port = listener.local_addr().expect("an address").port();
-    let ran = lab.manykube(&["image", "pull", &format!("192.168.49.1:{port}/app:v1")]).exit(80);
+    let name = format!("192.168.49.1:{port}/app:v1");
+    lab.manykube(&["image", "tag", "app:v2", &name]).ok();
+    let push = lab.command(&["image", "push", &name]).stderr(Stdio::piped()).spawn().expect("image push");
+    let ran = lab.manykube(&["image", "pull", &name]).exit(80);
     assert!(ran.stderr.contains("sends nothing"), "{}", ran.stderr);
     assert!(ran.elapsed < Duration::from_secs(60), "{:?}", ran.elapsed);
+    let pushed = push.wait_with_output().expect("image push");
+    let said = String::from_utf8_lossy(&pushed.stderr);
+    assert!(pushed.status.code() == Some(80) && said.contains("has not taken it within"), "{said}");
+    lab.manykube(&["image", "rm", &name]).ok();
 }
 
 /// Nodes that were down, and nodes that are new.
@@ -206,8 +233,9 @@ fn later(lab: &Lab) {
     same_everywhere(lab, &four);
     ready(lab, "ours", 4);
     ready(lab, "theirs", 4);
+    ready(lab, "pulled", 4);
     lab.manykube(&["node", "delete", "m04"]).ok();
-    lab.kubectl(&["delete", "ds", "ours", "theirs"]).ok();
+    lab.kubectl(&["delete", "ds", "ours", "theirs", "pulled"]).ok();
 }
 
 /// Each node dies in turn; what its pods wrote is there when it comes back.
@@ -243,6 +271,7 @@ fn volumes(lab: &Lab, machines: &[&str]) {
     let written: Vec<usize> = (0..3).map(|pod| more_lines_than(0, pod)).collect();
     for machine in machines {
         Machine::find(lab, machine).expect("a machine").kill();
+        registry::has_all(lab);
         lab.manykube(&["start"]).ok();
         all_ready();
     }

@@ -1,0 +1,145 @@
+//! `localhost:PORT` on the host: a process that hands connections on to whichever node answers.
+//!
+//! It is there as long as nodes run: what a client on the host calls localhost is one for Docker, too, which wants
+//! no TLS there, and nothing else of the host is reachable by it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use model::Home;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{sleep, timeout};
+
+use super::read;
+use crate::state::profile;
+
+/// The hidden command.
+pub const COMMAND: &str = "registry-door";
+/// A node that does not answer at once is passed by.
+const CONNECT: Duration = Duration::from_secs(1);
+/// Between two looks whether it is still wanted.
+const LOOK: Duration = Duration::from_secs(1);
+/// Until somebody who was here before is gone.
+const HANDOVER: Duration = Duration::from_secs(3);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+fn log(home: &Home, profile: &str) -> PathBuf {
+    home.profile(profile).join("registry-door.log")
+}
+
+/// Why it ended, if it did.
+pub(super) fn last_words(home: &Home, profile: &str) -> Option<String> {
+    let text = std::fs::read_to_string(log(home, profile)).ok()?;
+    text.lines().last().map(str::to_owned)
+}
+
+/// A second one finds the first at work, and ends.
+pub(super) fn spawn(home: &Home, profile: &str) -> Result<()> {
+    let log = fs_err::File::create(log(home, profile))?.into_parts().0;
+    let mut command = std::process::Command::new("/proc/self/exe");
+    command.arg(COMMAND).arg(home.root()).arg(home.cache()).arg(profile);
+    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    // Not the terminal's Ctrl-C. It is never waited for.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command.spawn().context("start the process that answers for the registry")?;
+    Ok(())
+}
+
+/// `registry-door HOME CACHE PROFILE`.
+pub fn main(args: &[std::ffi::OsString]) -> ExitCode {
+    let [root, cache, profile] = args else { return ExitCode::FAILURE };
+    let home = Home::new(Path::new(root), Some(Path::new(cache).to_owned()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let done = runtime.context("start the runtime").and_then(|runtime| {
+        runtime.block_on(async {
+            let profile = profile.to_string_lossy();
+            tokio::select! {
+                done = serve(&home, &profile) => done,
+                () = unwanted(&home, &profile) => Ok(()),
+            }
+        })
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("{e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(home: &Home, profile: &str) -> Result<()> {
+    let _ = rustix::process::setsid();
+    let lock = home.profile(profile).join("registry-door.lock");
+    let lock = fs_err::OpenOptions::new().create(true).append(true).open(lock)?.into_parts().0;
+    let alone = async {
+        while lock.try_lock().is_err() {
+            sleep(LOOK).await;
+        }
+    };
+    if timeout(HANDOVER, alone).await.is_err() {
+        return Ok(());
+    }
+    let port = read(home, profile).context("the cluster has no registry")?.port;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let listener = TcpListener::bind(address).await.with_context(|| format!("listen on {address}"))?;
+    loop {
+        // A connection that was given up before we took it is no reason to stop.
+        let Ok((client, _)) = listener.accept().await else { continue };
+        let places = places(home, profile, port);
+        tokio::spawn(hand_on(client, places));
+    }
+}
+
+/// The virtual address first, which is that of a node that answers.
+fn places(home: &Home, profile: &str, port: u16) -> Vec<SocketAddr> {
+    let Ok(Some(file)) = profile::load(home, profile) else { return Vec::new() };
+    let all = [file.cluster.vip()].into_iter().chain(file.cluster.nodes.iter().map(|n| n.ip));
+    all.map(|ip| SocketAddr::new(IpAddr::V4(ip), port)).collect()
+}
+
+async fn hand_on(mut client: TcpStream, places: Vec<SocketAddr>) {
+    for place in places {
+        if let Ok(Ok(mut node)) = timeout(CONNECT, TcpStream::connect(place)).await {
+            // Whoever ends it, it is ended.
+            let _ = copy_bidirectional(&mut client, &mut node).await;
+            return;
+        }
+    }
+}
+
+/// Ends when no node runs any more, or the registry was switched off.
+async fn unwanted(home: &Home, profile: &str) {
+    loop {
+        sleep(LOOK).await;
+        let open = read(home, profile).is_some_and(|r| r.open);
+        let Ok(Some(file)) = profile::load(home, profile) else { return };
+        let machines = file.cluster.nodes.iter().map(|n| file.cluster.machine(n));
+        if !open || !machines.into_iter().any(|m| drivers::native::init_of(home, &m).is_some()) {
+            return;
+        }
+    }
+}
+
+/// One look at whether a registry answers on the host.
+pub(super) async fn ping(port: u16) -> Result<(), String> {
+    let ask = async {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+        stream.write_all(b"GET /v2/ HTTP/1.0\r\nHost: localhost\r\n\r\n").await?;
+        let mut answer = [0; 64];
+        let length = stream.read(&mut answer).await?;
+        Ok::<_, std::io::Error>(
+            String::from_utf8_lossy(&answer[..length]).lines().next().unwrap_or("").to_owned(),
+        )
+    };
+    match timeout(CONNECT, ask).await {
+        Ok(Ok(line)) if line.contains(" 200 ") => Ok(()),
+        Ok(Ok(line)) => Err(format!("it says {line:?}")),
+        Ok(Err(e)) => Err(e.to_string()),
+        Err(_) => Err("no answer".to_owned()),
+    }
+}
