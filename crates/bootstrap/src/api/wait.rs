@@ -114,12 +114,22 @@ pub async fn system_pods_now(client: &Client, control_planes: &[String], dns: bo
     if dns { deployment_waits(&coredns) } else { Ok(()) }
 }
 
-/// A DaemonSet of ours has a pod that is ready on every node.
-pub async fn daemon_set_ready(client: &Client, name: &str, deadline: Duration) -> Result<(), Unmet> {
-    until(format!("{name} ready on every node"), deadline, || async {
+/// So many pods of a DaemonSet are ready: nodes that are down have none, and are not waited for.
+pub async fn daemon_set_ready(
+    client: &Client,
+    name: &str,
+    pods: usize,
+    deadline: Duration,
+) -> Result<(), Unmet> {
+    until(format!("{name} ready on {pods} nodes"), deadline, || async {
         let sets: Api<DaemonSet> = Api::namespaced(client.clone(), KUBE_SYSTEM);
         let set = call(format!("look at {name}"), LOOK, sets.get(name)).await.map_err(text)?;
-        daemon_set_waits(&set)
+        let ready = set.status.map_or(0, |s| s.number_ready);
+        if usize::try_from(ready).is_ok_and(|r| r >= pods) {
+            Ok(())
+        } else {
+            Err(format!("{ready} pods ready"))
+        }
     })
     .await
 }

@@ -120,9 +120,10 @@ pub fn resume(home: &Home, cluster: &Cluster) -> Result<()> {
     if is_wanted(cluster) { door::spawn(home, &cluster.name) } else { Ok(()) }
 }
 
-/// Returns when every node has one that answers, and the host reaches them.
+/// Returns when every node that runs has one that answers, and the host reaches them.
 pub async fn answers(ctx: &Ctx, cluster: &Cluster, client: &kube::Client) -> Result<String> {
-    api::daemon_set_ready(client, NAME, PATIENCE).await?;
+    let running = mounts::running(ctx, cluster).len();
+    api::daemon_set_ready(client, NAME, running, PATIENCE).await?;
     let port = port(&ctx.home, &cluster.name)?;
     let name = format!("localhost:{port}");
     let reached =
