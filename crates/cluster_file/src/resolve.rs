@@ -50,6 +50,7 @@ pub fn resolve(file: &ClusterFile, base: &Cluster) -> Option<Cluster> {
         manifests: file.manifests.clone(),
         images: file.images.clone(),
         load_balancers: base.extras.load_balancers,
+        listen: base.extras.listen,
     };
     cluster.node_defaults = file.config();
     // These have a place of their own in the cluster.

@@ -7,9 +7,13 @@ use std::time::Duration;
 use anyhow::Result;
 use async_trait::async_trait;
 use image::NodeImage;
+use ipnet::Ipv4Net;
+use model::node_config::Port;
 use model::node_spec::NodeFile;
 use model::{Cluster, DriverKind, Fault};
 use serde::{Deserialize, Serialize};
+
+use crate::faults::Faults;
 
 /// ```text
 ///            create            boot
@@ -22,7 +26,7 @@ pub trait Driver: Send + Sync {
     fn kind(&self) -> DriverKind;
 
     /// Can this host run machines of this kind? If not, what is missing?
-    fn preflight(&self) -> Result<(), Fault>;
+    async fn preflight(&self) -> Result<(), Fault>;
 
     /// Makes the profile's network and its guards, or mends what is missing of them, and makes room on
     /// the host for all nodes of the cluster. What it changed there is for the user to know.
@@ -52,6 +56,21 @@ pub trait Driver: Send + Sync {
 
     async fn list(&self) -> Result<Vec<Machine>>;
 
+    /// Does everything in the machine stand still? Nobody in it answers then.
+    async fn is_frozen(&self, machine: &str) -> bool;
+
+    /// Has this machine a cable? Where it leads to is the network's business.
+    async fn is_connected(&self, machine: &str) -> Result<bool>;
+
+    /// The profile's network and its guards are in place, and the machines that run are on it.
+    async fn network_is_up(&self, cluster: &Cluster, running: &[String]) -> Result<bool>;
+
+    /// Where no subnet of a new cluster may lie.
+    async fn networks_in_use(&self) -> Result<Vec<Ipv4Net>>;
+
+    /// What can be done to its machines on purpose.
+    fn faults(&self) -> &dyn Faults;
+
     /// Runs a command in a running machine.
     async fn run(&self, machine: &str, argv: &[String], io: Io) -> Result<Output>;
 }
@@ -70,6 +89,11 @@ pub struct MachineSpec {
     pub files: Vec<NodeFile>,
     /// Of the host, to be seen in the node from its next boot on.
     pub binds: Vec<Bind>,
+    /// Of the host, that lead to the node.
+    pub ports: Vec<Port>,
+    /// Of the node, that are to be reached at `listen` as well, where its own address may not be.
+    pub forwarded: Vec<u16>,
+    pub listen: std::net::Ipv4Addr,
 }
 
 /// A file or directory of the host at a place in the node.

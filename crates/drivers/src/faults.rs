@@ -7,7 +7,7 @@ use model::Fault;
 use model::injected::Slowness;
 
 #[async_trait]
-pub trait Faults {
+pub trait Faults: Send + Sync {
     /// All processes of the machine stand still until `thaw`. It can be powered off and removed all the same.
     async fn freeze(&self, machine: &str) -> Result<()>;
 

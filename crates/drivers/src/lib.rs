@@ -1,8 +1,15 @@
 //! Machines that a node lives in. One trait, one folder per driver.
 
+mod agent;
+pub mod docker;
 pub mod driver;
 pub mod faults;
+pub mod machine;
 pub mod native;
+mod process;
+mod terminal;
 
 pub use driver::{Bind, Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
 pub use faults::{Faults, Loss};
+pub use native::{MTU, cgroup_v1};
+pub use process::{Handle, Identity, boot_id, identify};

@@ -41,7 +41,10 @@ fn main() -> ExitCode {
     if command == core::registry::door::COMMAND {
         return core::registry::door::main(argv.get(2..).unwrap_or_default());
     }
-    if let Some(code) = drivers::native::entry(&command, argv.get(2..).unwrap_or_default()) {
+    let rest = argv.get(2..).unwrap_or_default();
+    if let Some(code) =
+        drivers::native::entry(&command, rest).or_else(|| drivers::docker::entry(&command, rest))
+    {
         return code;
     }
     // An error only means that one is installed already.

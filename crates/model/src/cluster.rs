@@ -60,6 +60,9 @@ pub struct Extras {
     /// in ours.
     #[serde(skip)]
     pub load_balancers: Option<(Ipv4Addr, Ipv4Addr)>,
+    /// Where the nodes' usual ports are published, where they are: loopback if it is not said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<Ipv4Addr>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +119,11 @@ pub enum WaitFor {
 #[serde(rename_all = "lowercase")]
 pub enum DriverKind {
     Native,
+    Docker,
+}
+
+impl DriverKind {
+    pub const ALL: [DriverKind; 2] = [DriverKind::Native, DriverKind::Docker];
 }
 
 impl WaitFor {
@@ -146,6 +154,7 @@ impl fmt::Display for DriverKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             DriverKind::Native => "native",
+            DriverKind::Docker => "docker",
         })
     }
 }
@@ -155,6 +164,7 @@ impl FromStr for DriverKind {
     fn from_str(s: &str) -> Result<Self, ()> {
         match s {
             "native" => Ok(DriverKind::Native),
+            "docker" => Ok(DriverKind::Docker),
             _ => Err(()),
         }
     }

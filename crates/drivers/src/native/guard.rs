@@ -15,11 +15,23 @@ fn table(home: &Home, profile: &str) -> String {
     format!("manykube-{}", bridge_name(home, profile))
 }
 
+/// Do others come in by ports of the host that lead to nodes?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Publish {
+    Nothing,
+    Ports,
+}
+
 /// Written as a whole and replaced as a whole: the rules are never half there.
-fn rules(home: &Home, cluster: &Cluster) -> String {
+fn rules(home: &Home, cluster: &Cluster, publish: Publish) -> String {
+    let published = match publish {
+        Publish::Nothing => "",
+        Publish::Ports => "oifname \"BRIDGE\" ct status dnat accept comment \"a port that is published\"",
+    };
     let (table, bridge) = (table(home, &cluster.name), bridge_name(home, &cluster.name));
     let net = &cluster.network;
     let (subnet, pods, services) = (net.subnet, net.pod_cidr, net.service_cidr);
+    let published = published.replace("BRIDGE", &bridge);
     format!(
         r#"table ip {table} {{}}
 delete table ip {table}
@@ -29,6 +41,7 @@ table ip {table} {{
     iifname "{bridge}" oifname "{bridge}" accept
     iifname "{bridge}" ip saddr != {subnet} counter drop comment "only node addresses may leave the bridge"
     iifname "{bridge}" ip daddr {{ {pods}, {services} }} counter reject with icmp net-unreachable comment "pods and services live inside"
+    {published}
     oifname "{bridge}" ct state new counter reject with icmp host-unreachable comment "nobody comes in from elsewhere"
     oifname != "{bridge}" ip daddr {subnet} counter reject with icmp host-unreachable comment "nodes live on the bridge"
   }}
@@ -45,8 +58,8 @@ table ip {table} {{
     )
 }
 
-pub fn up(home: &Home, cluster: &Cluster, image_rootfs: &Path) -> Result<()> {
-    nft(image_rootfs, &rules(home, cluster))
+pub fn up(home: &Home, cluster: &Cluster, image_rootfs: &Path, publish: Publish) -> Result<()> {
+    nft(image_rootfs, &rules(home, cluster, publish))
 }
 
 /// The empty table first makes the removal of one that is not there no error.

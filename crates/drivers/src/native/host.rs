@@ -11,13 +11,15 @@ use anyhow::Result;
 use model::{Cluster, Home};
 
 use super::cgroup;
-use super::machine::Paths;
 use super::needs::{self, Crowd};
 use super::settings::{self, Raised, Settings};
 use crate::driver::Notice;
+use crate::machine::Paths;
+use crate::process::{self, Identity};
 
 const KERNEL: &str = "/proc/sys";
 const RUN: &str = "/run/manykube";
+const CONTAINED: &str = "contained";
 
 /// Nodes reach the outside through the host.
 const FORWARD: &str = "net/ipv4/ip_forward";
@@ -59,7 +61,10 @@ fn crowd(home: &Home, cluster: &Cluster) -> Result<Crowd> {
         .map(|node| cluster.machine(node))
         .map(|machine| cgroup::path(&machine, Paths::new(home, &machine).dir()))
         .collect();
-    let others = cgroup::running()?.into_iter().filter(|path| !own.contains(path)).count();
+    let inits = cluster.nodes.iter().filter_map(|n| Paths::new(home, &cluster.machine(n)).running());
+    let inits: Vec<_> = inits.collect();
+    let others = cgroup::running()?.into_iter().filter(|path| !own.contains(path)).count()
+        + contained().into_iter().filter(|init| !inits.contains(init)).count();
     Ok(Crowd { control_planes: control_planes + others as u64, workers: all - control_planes })
 }
 
@@ -86,6 +91,27 @@ fn notices(raised: &[Raised], nodes: usize) -> Vec<Notice> {
     told.into_iter().chain(warned).collect()
 }
 
+/// Notes a machine whose cgroup is somebody else's, until it ends: our own are found by theirs.
+pub fn note_contained(init: &Identity) -> Result<()> {
+    let dir = Path::new(RUN).join(CONTAINED);
+    fs_err::create_dir_all(&dir)?;
+    Ok(fs_err::write(dir.join(init.pid.to_string()), serde_json::to_vec(init)?)?)
+}
+
+/// Those that run; what is noted of others is forgotten.
+fn contained() -> Vec<Identity> {
+    let notes = std::fs::read_dir(Path::new(RUN).join(CONTAINED)).into_iter().flatten().flatten();
+    let read = |path: &Path| serde_json::from_slice::<Identity>(&std::fs::read(path).ok()?).ok();
+    let alive = |path: PathBuf| {
+        let init = read(&path).filter(process::is_alive);
+        if init.is_none() {
+            let _ = std::fs::remove_file(path);
+        }
+        init
+    };
+    notes.filter_map(|note| alive(note.path())).collect()
+}
+
 fn other_bridges() -> bool {
     let links = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
     links.into_iter().any(|l| l.path().join("bridge").is_dir())
@@ -96,7 +122,7 @@ pub fn restore(home: &Home) -> Result<()> {
     let _lock = settings::lock(Path::new(RUN))?;
     // Somebody else's bridge (Docker's, another home's) needs it now, whatever was before us.
     of_namespace(home).restore(|setting| setting == FORWARD && other_bridges())?;
-    if cgroup::running()?.is_empty() {
+    if cgroup::running()?.is_empty() && contained().is_empty() {
         of_host().restore(|_| false)?;
         if !Path::new(RUN).join("host-settings.json").exists() {
             let _ = std::fs::remove_dir_all(RUN);

@@ -13,14 +13,30 @@
 use std::ffi::{CString, OsString};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{ForkResult, execve, fork, sethostname, setsid};
+use serde::{Deserialize, Serialize};
 
-use super::machine::{Launch, Paths};
-use super::{mounts, process};
+use super::mounts;
+use crate::driver::Bind;
+use crate::machine::Paths;
+use crate::process;
+
+/// Handed to whoever becomes the machine: all it needs, because it starts with nothing.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Launch {
+    pub machine: String,
+    pub dir: PathBuf,
+    pub image_rootfs: PathBuf,
+    pub agent: PathBuf,
+    #[serde(default)]
+    pub binds: Vec<Bind>,
+    pub cgroup: super::cgroup::Cgroup,
+}
 
 pub fn main(args: &[OsString]) -> ExitCode {
     match args {
@@ -88,10 +104,15 @@ fn launch(dir: &OsString) -> Result<()> {
     }
 }
 
-enum Never {}
+pub enum Never {}
 
 fn become_init(launch: &Launch, paths: &Paths) -> Result<Never> {
     sethostname(&launch.machine).context("set the host name")?;
+    run_agent(launch, paths)
+}
+
+/// In a mount namespace of its own.
+pub fn run_agent(launch: &Launch, paths: &Paths) -> Result<Never> {
     mounts::enter_root(launch, paths)?;
     let agent = CString::new(model::node_spec::AGENT_PATH)?;
     let argv = [agent.clone(), c"agent".to_owned(), c"init".to_owned()];

@@ -12,7 +12,8 @@ use nix::unistd::{chdir, pivot_root};
 
 use super::binds;
 use super::cgroup::Version;
-use super::machine::{Launch, Paths};
+use super::launch::Launch;
+use crate::machine::Paths;
 
 /// Name, major, minor, mode: what a container runtime and a kubelet expect to find.
 const DEVICES: [(&str, u64, u64, u32); 9] = [

@@ -12,8 +12,8 @@ use rustix::process::ioctl_tiocsctty;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{tcgetwinsize, tcsetwinsize};
 
-use super::console::Raw;
 use super::enter::{exec, wait};
+use crate::terminal::Raw;
 
 /// Runs a command on a new terminal of this mount namespace until it ends.
 pub fn run(argv: &[CString], doors: &mut [File]) -> Result<u8> {

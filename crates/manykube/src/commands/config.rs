@@ -128,7 +128,7 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
 
 fn defaults(key: &str, output: Option<Format>) -> Result<String, Fault> {
     let values: Vec<String> = match key {
-        "driver" => vec![DriverKind::Native.to_string()],
+        "driver" => DriverKind::ALL.map(|kind| kind.to_string()).to_vec(),
         "container-runtime" => vec!["containerd".to_owned()],
         "kubernetes-version" => image::known_versions().into_iter().map(str::to_owned).collect(),
         _ => {

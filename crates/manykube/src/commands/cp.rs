@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use drivers::native::files;
+use drivers::machine::files;
 use model::{Cluster, Fault, Node, Reason};
 
 use super::cluster as common;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use model::node_config::{Component, FileSource, NodeConfig};
-use model::{Cluster, Fault, Node, Reason, skew};
+use model::{Cluster, DriverKind, Fault, Node, Reason, skew};
 
 /// Of one node, with what it inherits.
 pub fn able(cluster: &Cluster, node: &Node) -> Result<(), Fault> {
@@ -13,7 +13,7 @@ pub fn able(cluster: &Cluster, node: &Node) -> Result<(), Fault> {
     let config = cluster.config_of(node);
     versions(cluster, node)
         .and_then(|()| paths(&config))
-        .and_then(|()| not_here(&config, &node.config))
+        .and_then(|()| not_here(cluster.driver, &config, &node.config))
         .map_err(|fault| Fault { message: format!("{machine}: {}", fault.message), ..fault })
 }
 
@@ -53,7 +53,7 @@ fn paths(config: &NodeConfig) -> Result<(), Fault> {
     Ok(())
 }
 
-fn not_here(config: &NodeConfig, own: &NodeConfig) -> Result<(), Fault> {
+fn not_here(driver: DriverKind, config: &NodeConfig, own: &NodeConfig) -> Result<(), Fault> {
     let refuse = |message: String| Err(fault(Reason::Unimplemented, message));
     match config.container_runtime.as_deref() {
         None | Some("" | "containerd") => {}
@@ -61,15 +61,15 @@ fn not_here(config: &NodeConfig, own: &NodeConfig) -> Result<(), Fault> {
             return refuse(format!("the node image has no {other}: the container runtime is containerd"));
         }
     }
-    if let Some(port) = config.ports.first() {
+    if let Some(port) = config.ports.first().filter(|_| driver == DriverKind::Native) {
         return refuse(format!(
             "the native driver publishes no ports ({port}): the node answers at its own address on all of them"
         ));
     }
     if own.disk_mib.is_some() {
-        return refuse(
-            "the native driver does not limit the disk of a node: all share the host's".to_owned(),
-        );
+        return refuse(format!(
+            "the {driver} driver does not limit the disk of a node: all share the host's"
+        ));
     }
     if own.extra_config.contains_key(&Component::KubeProxy) {
         return refuse(
@@ -95,7 +95,7 @@ mod tests {
 
     fn refused(json: &str) -> Option<(Reason, String)> {
         let config: NodeConfig = serde_json::from_str(json).unwrap();
-        let result = paths(&config).and_then(|()| not_here(&config, &config));
+        let result = paths(&config).and_then(|()| not_here(DriverKind::Native, &config, &config));
         result.err().map(|f| (f.reason, f.message))
     }
 

@@ -20,7 +20,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// Returns when the engine answers; the node's root as the host sees it.
 pub async fn ensure(ctx: &Ctx, cluster: &Cluster, node: &Node) -> Result<PathBuf> {
     let machine = cluster.machine(node);
-    let root = drivers::native::root_of(&ctx.home, &machine);
+    let root = drivers::machine::root_of(&ctx.home, &machine);
     let root = root.with_context(|| format!("node {machine} does not run"))?;
     if !root.join(bootstrap::docker::PROGRAM).exists() {
         let message = format!("The image that {machine} was made of has no Docker engine");
@@ -30,8 +30,8 @@ pub async fn ensure(ctx: &Ctx, cluster: &Cluster, node: &Node) -> Result<PathBuf
     let engine = bootstrap::pki::docker::ensure(&ctx.home, cluster, node, SystemTime::now())?;
     for file in bootstrap::docker::files(node.ip, &engine)? {
         // The same again would make the agent look at it anew.
-        if drivers::native::read_file(&ctx.home, &machine, &file.path).as_ref() != Some(&file.data) {
-            drivers::native::write_file(&ctx.home, &machine, &file)?;
+        if drivers::machine::read_file(&ctx.home, &machine, &file.path).as_ref() != Some(&file.data) {
+            drivers::machine::write_file(&ctx.home, &machine, &file)?;
         }
     }
     let began = Instant::now();

@@ -35,7 +35,7 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
     };
     let running: Vec<String> =
         machines.iter().filter(|(_, s)| **s == Machine::Running).map(|(m, _)| m.clone()).collect();
-    let (network, api) = tokio::join!(drivers::native::network_is_up(home, cluster, &running), api);
+    let (network, api) = tokio::join!(driver.network_is_up(cluster, &running), api);
     // An API that does not answer may still be that of a cluster which was set up long ago.
     let remembered = configured_file(home, &cluster.name).exists();
     let (configured, system_ready) = match &api {
@@ -59,7 +59,7 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
         let state = machines.get(&machine).copied();
         let (peers, identity, in_api) = (&peers, identity.as_ref(), in_api.get(&machine));
         async move {
-            let place = Place { home, cluster, machine: &machine, node, identity };
+            let place = Place { home, cluster, driver, machine: &machine, node, identity };
             let mut observed = observe_node(place, state, in_api).await;
             observed.adopted |= !answers && remembered;
             observed.registered |= !answers;
@@ -77,7 +77,7 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
                 observed.api_certificate = api_certificate || !node.control_plane;
                 observed.adopted &= wanted.same_in_api(&recorded.unwrap_or_default());
             }
-            observed.peers = drivers::native::read_file(home, &machine, PEERS_PATH).as_ref() == Some(peers);
+            observed.peers = drivers::machine::read_file(home, &machine, PEERS_PATH).as_ref() == Some(peers);
             (machine, observed)
         }
     }))
@@ -99,6 +99,7 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
 struct Place<'a> {
     home: &'a Home,
     cluster: &'a Cluster,
+    driver: &'a dyn Driver,
     machine: &'a str,
     /// `None` for a machine that is not wanted any more.
     node: Option<&'a Node>,
@@ -106,8 +107,8 @@ struct Place<'a> {
 }
 
 async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&NodeSeen>) -> ObservedNode {
-    let Place { home, cluster, machine, node, identity } = place;
-    let answers = state == Some(Machine::Running) && !drivers::native::is_frozen(home, machine);
+    let Place { home, cluster, driver, machine, node, identity } = place;
+    let answers = state == Some(Machine::Running) && !driver.is_frozen(machine).await;
     let agent = if answers { agent(home, machine).await } else { None };
     let control_plane = node.filter(|n| n.control_plane);
     // Each API server for itself: behind the virtual address there is always one that answers.
@@ -126,7 +127,7 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
     // Is the kubelet told to run this?
     let runs = |pod: &str| match &agent {
         Some(agent) => agent.static_pods.iter().any(|f| f == pod),
-        None => drivers::native::has_file(home, machine, &format!("{STATIC_POD_DIR}/{pod}")),
+        None => drivers::machine::has_file(home, machine, &format!("{STATIC_POD_DIR}/{pod}")),
     };
     ObservedNode {
         machine: match state {
@@ -134,8 +135,7 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
             Some(Machine::Stopped) => MachineState::Stopped,
             Some(Machine::Running) => MachineState::Running,
         },
-        up: agent.as_ref().is_some_and(is_up)
-            && drivers::native::is_connected(home, machine).await.unwrap_or(true),
+        up: agent.as_ref().is_some_and(is_up) && driver.is_connected(machine).await.unwrap_or(true),
         api: match own_api {
             Some(Health::Ready) => Api::Ready,
             Some(Health::Serving) => Api::Serving,
@@ -158,12 +158,12 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
 /// On the host: it is written and removed there.
 pub fn outside_file(home: &Home, machine: &str) -> std::path::PathBuf {
     let in_var = bootstrap::paths::OUTSIDE.trim_start_matches("/var/");
-    drivers::native::var_dir(home, machine).join(in_var)
+    drivers::machine::var_dir(home, machine).join(in_var)
 }
 
 /// The first file of etcd's log: whoever was ever a member has one.
 pub fn has_etcd_data(home: &Home, machine: &str) -> bool {
-    let wal = drivers::native::var_dir(home, machine)
+    let wal = drivers::machine::var_dir(home, machine)
         .join(bootstrap::paths::ETCD_DATA.trim_start_matches("/var/"))
         .join("member/wal");
     std::fs::read_dir(wal).is_ok_and(|mut entries| entries.next().is_some())
@@ -187,7 +187,7 @@ pub fn is_up(agent: &NodeState) -> bool {
 
 /// Off this thread: an agent on a busy host may take a while to answer, and others wait too.
 pub async fn agent(home: &Home, machine: &str) -> Option<NodeState> {
-    let dir = drivers::native::shared_dir(home, machine);
+    let dir = drivers::machine::shared_dir(home, machine);
     tokio::task::spawn_blocking(move || agent::client::state(&dir).ok()).await.ok().flatten()
 }
 
@@ -236,7 +236,7 @@ pub async fn status(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Resu
             match machines.get(&machine) {
                 None => return NodeStatusInput::down(Host::Nonexistent),
                 Some(Machine::Stopped) => return NodeStatusInput::down(Host::Stopped),
-                Some(Machine::Running) if drivers::native::is_frozen(home, &machine) => {
+                Some(Machine::Running) if driver.is_frozen(&machine).await => {
                     return NodeStatusInput::down(Host::Paused);
                 }
                 Some(Machine::Running) => {}

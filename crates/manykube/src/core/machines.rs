@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use bootstrap::{Options, Pki, ProxyMode};
 use drivers::{Bind, MachineSpec};
 use image::{NodeImage, Store};
-use model::node_config::Binary;
+use model::node_config::{Binary, Port};
 use model::node_spec::{Election, HostEntry, NodeFile, NodeNetwork, NodeSpec, PEERS_PATH, Peers, SPEC_PATH};
 use model::{Cluster, Cni, Home, Node, VipBy, names};
 
@@ -15,6 +15,8 @@ use super::registry;
 
 /// Where the image has the programs that nodes run themselves.
 const IMAGE_PROGRAMS: &str = "/usr/bin";
+/// SSH, Docker, a registry and its proxy: those of minikube, besides the API.
+const FORWARDED: [u16; 4] = [22, 2376, 5000, 32443];
 
 /// The image of a version.
 pub fn image_of(home: &Home, version: &str) -> Result<NodeImage> {
@@ -52,6 +54,9 @@ pub fn spec(home: &Home, cluster: &Cluster, node: &Node, new: Option<New<'_>>) -
         memory_mib: cluster.node_memory_mib(node),
         files,
         binds: binds(home, cluster, node)?,
+        ports: ports(cluster, node),
+        forwarded: [cluster.api_port].into_iter().chain(FORWARDED).collect(),
+        listen: cluster.extras.listen.unwrap_or(Ipv4Addr::LOCALHOST),
     })
 }
 
@@ -93,13 +98,20 @@ fn binds(home: &Home, cluster: &Cluster, node: &Node) -> Result<Vec<Bind>> {
     Ok(binds)
 }
 
+/// What the cluster publishes leads to its primary: a port of the host leads to one node.
+fn ports(cluster: &Cluster, node: &Node) -> Vec<Port> {
+    let primary = cluster.primary().is_some_and(|p| p.name == node.name);
+    if primary { cluster.config_of(node).ports } else { node.config.ports.clone() }
+}
+
 /// The document that a node which runs was made from, with another size.
 pub fn tell_size(home: &Home, machine: &str, spec: &MachineSpec) -> Result<()> {
-    let text = drivers::native::read_file(home, machine, SPEC_PATH).context("the node has no description")?;
+    let text =
+        drivers::machine::read_file(home, machine, SPEC_PATH).context("the node has no description")?;
     let mut document: NodeSpec = serde_json::from_slice(&text).context("read the node's description")?;
     (document.cpus, document.memory_mib) = (Some(spec.cpus), Some(spec.memory_mib));
     let file = NodeFile::new(SPEC_PATH, 0o600, serde_json::to_vec_pretty(&document)?);
-    drivers::native::write_file(home, machine, &file)
+    drivers::machine::write_file(home, machine, &file)
 }
 
 pub fn options(cluster: &Cluster, image: &NodeImage) -> Result<Options> {
@@ -111,7 +123,7 @@ pub fn options(cluster: &Cluster, image: &NodeImage) -> Result<Options> {
             _ => ProxyMode::Nftables,
         },
         nameservers: nameservers(),
-        cgroup_v1: drivers::native::cgroup_v1()?,
+        cgroup_v1: drivers::cgroup_v1()?,
         join: None,
         hold_api: false,
     })
@@ -127,7 +139,7 @@ pub fn find_image(image: &NodeImage, part: &str) -> Result<String> {
 pub fn peers_file(home: &Home, cluster: &Cluster) -> Result<NodeFile> {
     // Who was elected once is not told to hold the address for good: once an election, always one.
     let elects = cluster.nodes.iter().any(|n| {
-        let text = drivers::native::read_file(home, &cluster.machine(n), PEERS_PATH);
+        let text = drivers::machine::read_file(home, &cluster.machine(n), PEERS_PATH);
         text.and_then(|t| serde_json::from_slice::<Peers>(&t).ok()).is_some_and(|p| p.election.is_some())
     });
     let peers = peers(cluster, elects);
@@ -166,7 +178,7 @@ fn node_spec(cluster: &Cluster, node: &Node, options: &Options) -> NodeSpec {
             services: cluster.network.service_cidr,
             api: Some(SocketAddrV4::new(cluster.vip(), cluster.api_port)),
             dns: options.nameservers.clone(),
-            mtu: drivers::native::MTU,
+            mtu: drivers::MTU,
         },
         hosts: vec![
             entry(cluster.gateway(), names::HOST_HOST),

@@ -26,12 +26,13 @@ use std::process::{ExitStatus, Output};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use drivers::docker::Docker;
 use drivers::native::Native;
 use drivers::{Driver, Io};
 use ipnet::Ipv4Net;
 use model::node_config::{Change, Setup, Takes};
 use model::status::NodeStatusInput;
-use model::{Cluster, Fault, Node, Reason};
+use model::{Cluster, DriverKind, Fault, Node, Reason};
 use plan::{Leave, Member, Observed, Plan, Refusal, phase};
 
 pub use able::able;
@@ -62,19 +63,42 @@ pub enum Started {
     Changed,
 }
 
-pub fn driver(ctx: &Ctx) -> Native {
-    Native::new(ctx.home.clone())
+pub fn driver(ctx: &Ctx, kind: DriverKind) -> Box<dyn Driver> {
+    match kind {
+        DriverKind::Native => Box::new(Native::new(ctx.home.clone())),
+        DriverKind::Docker => Box::new(Docker::new(ctx.home.clone())),
+    }
+}
+
+/// That which runs a machine of this home.
+pub fn driver_of(ctx: &Ctx, machine: &str) -> Box<dyn Driver> {
+    driver(ctx, drivers::machine::driver_of(&ctx.home, machine).unwrap_or(DriverKind::Native))
+}
+
+/// Those that have machines in this home.
+fn drivers_in_use(ctx: &Ctx) -> Vec<Box<dyn Driver>> {
+    let all = drivers::machine::of_home(&ctx.home);
+    let used = DriverKind::ALL.into_iter().filter(|kind| all.iter().any(|(_, k)| k == kind));
+    used.map(|kind| driver(ctx, kind)).collect()
+}
+
+async fn all_machines(ctx: &Ctx) -> Result<Vec<drivers::Machine>> {
+    let mut machines = Vec::new();
+    for driver in drivers_in_use(ctx) {
+        machines.extend(driver.list().await?);
+    }
+    Ok(machines)
 }
 
 /// Plans and runs (or, with `dry_run`, prints the plan). The caller holds the profile's lock, has saved `cluster`
 /// (not when dry) and writes the user's kubeconfig afterwards.
 pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Started> {
-    let driver = driver(ctx);
+    let driver = driver(ctx, cluster.driver);
     let unfinished = || recover::unfinished(&ctx.home, &cluster.name).map(|_| FRESHEST.to_owned());
     if let Some(from) = opts.recover_from.clone().or_else(unfinished).filter(|_| !opts.dry_run) {
         recover::recover(ctx, cluster, &from, &opts).await?;
     }
-    let observed = look::observe(&ctx.home, cluster, &driver).await?;
+    let observed = look::observe(&ctx.home, cluster, &*driver).await?;
     if let Some(fault) = recover::all_is_lost(ctx, cluster, &observed) {
         return Err(fault.into());
     }
@@ -86,7 +110,7 @@ pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Star
         }
         return Ok(Started::Changed);
     }
-    let runner = Runner::new(ctx, cluster, &driver, opts.wait_timeout);
+    let runner = Runner::new(ctx, cluster, &*driver, opts.wait_timeout);
     for node in &cluster.nodes {
         runner.sync_files(&cluster.machine(node)).await?;
     }
@@ -102,8 +126,8 @@ pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Star
 
 /// Brings up some nodes of a cluster that runs, new ones and such that were stopped.
 pub async fn add(ctx: &Ctx, cluster: &Cluster, machines: &[String], limit: Duration) -> Result<Started> {
-    let driver = driver(ctx);
-    let observed = look::observe(&ctx.home, cluster, &driver).await?;
+    let driver = driver(ctx, cluster.driver);
+    let observed = look::observe(&ctx.home, cluster, &*driver).await?;
     if !observed.configured {
         let message = format!("The cluster \"{}\" is not set up yet", cluster.name);
         return Err(Fault::new(Reason::GuestStart, message)
@@ -114,7 +138,7 @@ pub async fn add(ctx: &Ctx, cluster: &Cluster, machines: &[String], limit: Durat
     if plan.is_empty() {
         return Ok(Started::AlreadyRunning);
     }
-    let runner = Runner::new(ctx, cluster, &driver, limit);
+    let runner = Runner::new(ctx, cluster, &*driver, limit);
     run(&runner, &plan).await?;
     containers::follow::resume(&ctx.home, &cluster.name)?;
     registry::resume(&ctx.home, cluster)?;
@@ -123,9 +147,9 @@ pub async fn add(ctx: &Ctx, cluster: &Cluster, machines: &[String], limit: Durat
 
 /// Makes machines of workers without booting them.
 pub async fn create(ctx: &Ctx, cluster: &Cluster, machines: &[String], limit: Duration) -> Result<()> {
-    let driver = driver(ctx);
-    let observed = look::observe(&ctx.home, cluster, &driver).await?;
-    let runner = Runner::new(ctx, cluster, &driver, limit);
+    let driver = driver(ctx, cluster.driver);
+    let observed = look::observe(&ctx.home, cluster, &*driver).await?;
+    let runner = Runner::new(ctx, cluster, &*driver, limit);
     run(&runner, &plan::create(cluster, &observed, machines)).await
 }
 
@@ -146,18 +170,18 @@ pub fn changes(old: &Cluster, new: &Cluster) -> Vec<String> {
 /// One node leaves. The caller holds the lock; when it is gone for good the caller takes it from the
 /// configuration afterwards, so that a deletion which was cut short can be done again.
 pub async fn leave(ctx: &Ctx, cluster: &Cluster, node: &Node, how: Leave, force: bool) -> Result<()> {
-    let driver = driver(ctx);
+    let driver = driver(ctx, cluster.driver);
     let machine = cluster.machine(node);
-    let observed = look::observe(&ctx.home, cluster, &driver).await?;
+    let observed = look::observe(&ctx.home, cluster, &*driver).await?;
     let members =
-        if node.control_plane { members(ctx, cluster, &machine, &observed, &driver).await } else { None };
+        if node.control_plane { members(ctx, cluster, &machine, &observed, &*driver).await } else { None };
     let plan = plan::leave(cluster, &observed, &machine, members.as_deref(), how, force);
     let plan = plan.map_err(|refusal| refused(ctx, &machine, refusal))?;
     let mut after = cluster.clone();
     if how == Leave::Delete {
         after.nodes.retain(|n| n.name != node.name);
     }
-    let runner = Runner { departing: Some(node), ..Runner::new(ctx, &after, &driver, TAKE_DOWN) };
+    let runner = Runner { departing: Some(node), ..Runner::new(ctx, &after, &*driver, TAKE_DOWN) };
     run(&runner, &plan).await
 }
 
@@ -166,7 +190,7 @@ async fn members(
     cluster: &Cluster,
     without: &str,
     observed: &Observed,
-    driver: &Native,
+    driver: &dyn Driver,
 ) -> Option<Vec<Member>> {
     let etcd = etcd::Etcd { home: &ctx.home, cluster, driver, without };
     let list = match etcd.members().await {
@@ -208,9 +232,9 @@ fn refused(ctx: &Ctx, machine: &str, refusal: Refusal) -> Fault {
 
 /// Stops all machines; the number of nodes that have one.
 pub async fn stop(ctx: &Ctx, cluster: &Cluster) -> Result<usize> {
-    let driver = driver(ctx);
-    let observed = look::observe(&ctx.home, cluster, &driver).await?;
-    let runner = Runner::new(ctx, cluster, &driver, TAKE_DOWN);
+    let driver = driver(ctx, cluster.driver);
+    let observed = look::observe(&ctx.home, cluster, &*driver).await?;
+    let runner = Runner::new(ctx, cluster, &*driver, TAKE_DOWN);
     run(&runner, &plan::stop(&observed)).await?;
     Ok(observed.nodes.len())
 }
@@ -218,13 +242,35 @@ pub async fn stop(ctx: &Ctx, cluster: &Cluster) -> Result<usize> {
 /// Removes all machines and the network of a profile, also when its configuration is missing or corrupt.
 /// The caller removes the profile's directory afterwards.
 pub async fn delete(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>) -> Result<()> {
-    let driver = driver(ctx);
-    let machines = look::machines_of(profile, cluster, &driver).await?;
+    let kinds = match cluster {
+        Some(cluster) => vec![cluster.driver],
+        None => kinds_of_lost(ctx).await,
+    };
+    for kind in kinds {
+        delete_from(ctx, profile, cluster, &*driver(ctx, kind)).await?;
+    }
+    Ok(())
+}
+
+/// A lost profile may have had any driver. An engine that does not answer is only missed when there are
+/// machines of its.
+async fn kinds_of_lost(ctx: &Ctx) -> Vec<DriverKind> {
+    let used: Vec<DriverKind> = drivers_in_use(ctx).iter().map(|d| d.kind()).collect();
+    let mut kinds = vec![DriverKind::Native];
+    let docker = DriverKind::Docker;
+    if used.contains(&docker) || driver(ctx, docker).preflight().await.is_ok() {
+        kinds.push(docker);
+    }
+    kinds
+}
+
+async fn delete_from(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>, driver: &dyn Driver) -> Result<()> {
+    let machines = look::machines_of(profile, cluster, driver).await?;
     let runner = Runner {
         ctx,
         cluster,
         profile,
-        driver: &driver,
+        driver,
         patience: TAKE_DOWN,
         departing: None,
         shared: Shared::default(),
@@ -235,7 +281,7 @@ pub async fn delete(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>) -> Resu
 /// Who has machines, whether or not there is a profile of that name.
 pub async fn profiles_of_machines(ctx: &Ctx) -> Result<Vec<String>> {
     let mut owners: Vec<String> =
-        driver(ctx).list().await?.into_iter().map(|m| m.profile.unwrap_or(m.name)).collect();
+        all_machines(ctx).await?.into_iter().map(|m| m.profile.unwrap_or(m.name)).collect();
     owners.sort();
     owners.dedup();
     Ok(owners)
@@ -290,18 +336,18 @@ fn numbered(phase: &str) -> Option<report::Step> {
 
 /// The machines of this home that run.
 pub async fn running(ctx: &Ctx) -> Result<BTreeSet<String>> {
-    let all = driver(ctx).list().await?.into_iter();
+    let all = all_machines(ctx).await?.into_iter();
     Ok(all.filter(|m| m.state == drivers::MachineState::Running).map(|m| m.name).collect())
 }
 
 /// The power comes back: a machine boots with what it has, and nothing is waited for.
 pub async fn power_on(ctx: &Ctx, cluster: &Cluster, node: &Node) -> Result<()> {
-    driver(ctx).boot(&machines::spec(&ctx.home, cluster, node, None)?).await
+    driver(ctx, cluster.driver).boot(&machines::spec(&ctx.home, cluster, node, None)?).await
 }
 
 /// One answer per node, in the order of `cluster.nodes`.
 pub async fn observe(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatusInput>> {
-    look::status(&ctx.home, cluster, &driver(ctx)).await
+    look::status(&ctx.home, cluster, &*driver(ctx, cluster.driver)).await
 }
 
 /// A client of the cluster's API; `None` while there is no certificate for one.
@@ -311,12 +357,13 @@ pub fn client(ctx: &Ctx, cluster: &Cluster) -> Option<kube::Client> {
 
 /// Runs a command in a node with our own standard streams; its exit code.
 pub async fn exec(ctx: &Ctx, cluster: &Cluster, node: &Node, argv: Vec<String>, tty: bool) -> Result<i32> {
-    Ok(driver(ctx).run(&cluster.machine(node), &argv, Io::Inherit { tty }).await?.code)
+    Ok(driver(ctx, cluster.driver).run(&cluster.machine(node), &argv, Io::Inherit { tty }).await?.code)
 }
 
 /// Runs a command in a node and keeps what it prints.
 pub async fn read_command(ctx: &Ctx, cluster: &Cluster, node: &Node, argv: Vec<String>) -> Result<Output> {
-    let output = driver(ctx).run(&cluster.machine(node), &argv, Io::Captured { stdin: Vec::new() }).await?;
+    let driver = driver(ctx, cluster.driver);
+    let output = driver.run(&cluster.machine(node), &argv, Io::Captured { stdin: Vec::new() }).await?;
     Ok(Output {
         status: ExitStatus::from_raw(output.code << 8),
         stdout: output.stdout,
@@ -325,8 +372,8 @@ pub async fn read_command(ctx: &Ctx, cluster: &Cluster, node: &Node, argv: Vec<S
 }
 
 /// The host's networks (links, routes, other profiles): where no new subnet may lie.
-pub async fn network_in_use(ctx: &Ctx) -> Result<Vec<Ipv4Net>> {
-    let mut taken = drivers::native::networks_in_use().await?;
+pub async fn network_in_use(ctx: &Ctx, kind: DriverKind) -> Result<Vec<Ipv4Net>> {
+    let mut taken = driver(ctx, kind).networks_in_use().await?;
     // A cluster that is stopped, or was before the host was restarted, keeps its addresses.
     let others = crate::state::profile::list(&ctx.home)?.into_iter().filter(|(name, _)| *name != ctx.profile);
     taken.extend(others.filter_map(|(_, file)| Some(file.ok()?.cluster.network.subnet)));
@@ -357,8 +404,8 @@ pub async fn images_in(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<String>> {
 }
 
 /// Can this host run machines of this driver?
-pub fn preflight(ctx: &Ctx) -> Result<(), Fault> {
-    driver(ctx).preflight()
+pub async fn preflight(ctx: &Ctx, kind: DriverKind) -> Result<(), Fault> {
+    driver(ctx, kind).preflight().await
 }
 
 /// Has this host the memory for all nodes of the cluster? A sentence when it is getting tight.

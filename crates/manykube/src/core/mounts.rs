@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use drivers::{Driver, Io};
+use drivers::Io;
 use model::Cluster;
 use tokio::process::Command;
 
-use super::driver;
+use super::driver_of;
 use crate::ctx::Ctx;
 
 /// The nodes that run, each with its first process, which is another one after a restart.
 pub fn running(ctx: &Ctx, cluster: &Cluster) -> BTreeMap<String, u32> {
     let machines = cluster.nodes.iter().map(|n| cluster.machine(n));
-    machines.filter_map(|m| drivers::native::init_of(&ctx.home, &m).map(|init| (m, init))).collect()
+    machines.filter_map(|m| drivers::machine::init_of(&ctx.home, &m).map(|init| (m, init))).collect()
 }
 
 pub async fn show(init: u32, machine: &str, host: &Path, node: &str, read_only: bool) -> Result<()> {
@@ -30,11 +30,11 @@ pub async fn show(init: u32, machine: &str, host: &Path, node: &str, read_only: 
 
 /// Of a node that still runs. A pod may keep it in use: then it goes when the pod does.
 pub async fn hide(ctx: &Ctx, machine: &str, init: u32, node: &str) {
-    if drivers::native::init_of(&ctx.home, machine) != Some(init) {
+    if drivers::machine::init_of(&ctx.home, machine) != Some(init) {
         return;
     }
     let argv = ["umount", "--lazy", node].map(str::to_owned);
-    match driver(ctx).run(machine, &argv, Io::Captured { stdin: Vec::new() }).await {
+    match driver_of(ctx, machine).run(machine, &argv, Io::Captured { stdin: Vec::new() }).await {
         Ok(output) if output.code == 0 => {}
         Ok(output) => ctx.warn(format!("{machine}: {}", String::from_utf8_lossy(&output.stderr).trim())),
         Err(e) => ctx.warn(format!("{machine}: {e:#}")),

@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use drivers::native::shared_dir;
-use drivers::{Driver as _, Io, MachineState};
+use drivers::machine::shared_dir;
+use drivers::{Io, MachineState};
 use futures::future::try_join_all;
 use model::Cluster;
 use model::node_spec::{HOLD_NAME, Hold};
 
-use super::{driver, look};
+use super::{driver, driver_of, look};
 use crate::ctx::Ctx;
 use crate::state::atomic;
 
@@ -71,7 +71,7 @@ pub async fn is_paused(ctx: &Ctx, cluster: &Cluster) -> Result<bool> {
 }
 
 async fn running(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<String>> {
-    let machines = look::machines_of(&cluster.name, Some(cluster), &driver(ctx)).await?;
+    let machines = look::machines_of(&cluster.name, Some(cluster), &*driver(ctx, cluster.driver)).await?;
     Ok(machines.into_iter().filter(|(_, state)| *state == MachineState::Running).map(|(m, _)| m).collect())
 }
 
@@ -103,7 +103,7 @@ async fn containers(
 ) -> Result<usize> {
     let words = ["/bin/sh", "-c", SCRIPT, "pause", verb, state].map(str::to_owned);
     let argv = [words.to_vec(), namespaces.to_vec()].concat();
-    let output = driver(ctx).run(machine, &argv, Io::Captured { stdin: Vec::new() }).await?;
+    let output = driver_of(ctx, machine).run(machine, &argv, Io::Captured { stdin: Vec::new() }).await?;
     if output.code != 0 {
         bail!("{verb} the containers of {machine}: {}", String::from_utf8_lossy(&output.stderr).trim());
     }

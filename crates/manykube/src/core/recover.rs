@@ -34,8 +34,8 @@ pub fn unfinished(home: &Home, profile: &str) -> Option<String> {
 
 /// `asked` is a node's name or [`FRESHEST`].
 pub async fn recover(ctx: &Ctx, cluster: &Cluster, asked: &str, opts: &StartOpts) -> Result<()> {
-    let driver = driver(ctx);
-    let observed = look::observe(&ctx.home, cluster, &driver).await?;
+    let driver = driver(ctx, cluster.driver);
+    let observed = look::observe(&ctx.home, cluster, &*driver).await?;
     let begun = unfinished(&ctx.home, &cluster.name);
     if begun.is_none() && observed.nodes.values().any(|n| n.api == Api::Ready) {
         return Err(Fault::new(
@@ -45,7 +45,7 @@ pub async fn recover(ctx: &Ctx, cluster: &Cluster, asked: &str, opts: &StartOpts
         .advice(format!("Run '{}' without --recover-from", ctx.hint("start")))
         .into());
     }
-    let runner = Runner::new(ctx, cluster, &driver, opts.wait_timeout);
+    let runner = Runner::new(ctx, cluster, &*driver, opts.wait_timeout);
     let from = match begun {
         Some(machine) if asked == FRESHEST => machine,
         _ => choose(&runner, cluster, &observed, asked).await?,
@@ -53,7 +53,7 @@ pub async fn recover(ctx: &Ctx, cluster: &Cluster, asked: &str, opts: &StartOpts
     let message = format!("Making a new etcd from the data of {from}; what only the others knew is lost");
     ctx.emit(Event::info(Style::Notice, message));
     atomic::write(&mark(&ctx.home, &cluster.name), from.as_bytes(), 0o600)?;
-    let observed = look::observe(&ctx.home, cluster, &driver).await?;
+    let observed = look::observe(&ctx.home, cluster, &*driver).await?;
     run(&runner, &plan::recover(cluster, &observed, &from)).await?;
     Ok(fs_err::remove_file(mark(&ctx.home, &cluster.name))?)
 }
@@ -194,12 +194,12 @@ impl Runner<'_> {
 
     fn force(&self, machine: &str, force: bool) -> Result<()> {
         let path = format!("{}/etcd.yaml", bootstrap::paths::MANIFESTS);
-        let Some(text) = drivers::native::read_file(self.home(), machine, &path) else {
+        let Some(text) = drivers::machine::read_file(self.home(), machine, &path) else {
             bail!("{machine} has no manifest of etcd");
         };
         let text = etcd::forced(&String::from_utf8_lossy(&text), force);
         let file = model::node_spec::NodeFile::new(path, 0o600, text);
-        drivers::native::write_file(self.home(), machine, &file)
+        drivers::machine::write_file(self.home(), machine, &file)
     }
 }
 

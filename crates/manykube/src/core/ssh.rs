@@ -28,7 +28,7 @@ pub fn keys(home: &Home, machine: &str) -> Result<()> {
     for (path, mode, text) in
         [(SSH_HOST_KEY, 0o600, &host.private), (SSH_AUTHORIZED_KEYS, 0o644, &guest.public)]
     {
-        drivers::native::write_file(home, machine, &NodeFile::new(path, mode, text.as_bytes()))?;
+        drivers::machine::write_file(home, machine, &NodeFile::new(path, mode, text.as_bytes()))?;
     }
     atomic::write(&host_key(home, machine), host.public.as_bytes(), 0o644)?;
     atomic::write(&public, guest.public.as_bytes(), 0o644)?;

@@ -28,6 +28,15 @@ impl Limits {
             cpuset: cpuset::list(chosen.as_ref().unwrap_or(&host)),
         }
     }
+
+    /// How many processors' time; `None` where that is all the host has.
+    pub fn quota(&self) -> Option<u32> {
+        (self.cpus > 0 && self.cpus < self.host_cpus).then_some(self.cpus)
+    }
+
+    pub fn cpuset(&self) -> &str {
+        &self.cpuset
+    }
 }
 
 /// Writes those that the group has a file for: v1 has a group per controller.

@@ -102,6 +102,15 @@ impl Cgroup {
         Ok(Cgroup { version: Version::of_host()?, path: path(machine, dir) })
     }
 
+    /// That of a machine which somebody else made, by its first process.
+    pub fn of_process(pid: u32) -> Result<Cgroup> {
+        let version = Version::of_host()?;
+        let text = fs_err::read_to_string(format!("/proc/{pid}/cgroup"))?;
+        let path = own_path(&text, matches!(version, Version::V2(_)));
+        let path = path.with_context(|| format!("process {pid} is in no cgroup"))?;
+        Ok(Cgroup { version, path })
+    }
+
     fn hierarchies(&self) -> &[Hierarchy] {
         match &self.version {
             Version::V1(all) => all,
@@ -182,6 +191,15 @@ impl Cgroup {
     }
 }
 
+/// Of /proc/PID/cgroup, without the leaf: with v1 that of the controller that every machine is limited by.
+fn own_path(text: &str, v2: bool) -> Option<PathBuf> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+    let (_, path) =
+        lines.find(|(of, _)| if v2 { of.is_empty() } else { of.split(',').any(|c| c == "memory") })?;
+    let path = Path::new(path.strip_prefix('/')?);
+    Some(if path.ends_with(LEAF) { path.parent()?.to_owned() } else { path.to_owned() })
+}
+
 fn door(group: PathBuf) -> Result<File> {
     Ok(fs_err::OpenOptions::new().write(true).open(group.join("cgroup.procs"))?.into_parts().0)
 }
@@ -232,6 +250,14 @@ mod tests {
         assert_eq!(missing("cpuset cpu io memory hugetlb pids rdma misc\n"), [""; 0]);
         assert_eq!(missing("cpuset cpu io pids\n"), ["memory"]);
         assert_eq!(missing("cpu,cpuacct,memory,none,name=systemd"), ["pids"]);
+    }
+
+    #[test]
+    fn a_process_tells_its_group() {
+        let v1 = "12:cpu,cpuacct:/a\n5:memory:/docker/0af\n0::/x\n";
+        assert_eq!(own_path(v1, false), Some("docker/0af".into()));
+        let v2 = "0::/system.slice/docker-0af.scope/init.scope\n";
+        assert_eq!(own_path(v2, true), Some("system.slice/docker-0af.scope".into()));
     }
 
     #[test]

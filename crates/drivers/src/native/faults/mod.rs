@@ -3,8 +3,8 @@
 //! Packets are lost on the bridge, by cable, so that also those of pods and of the virtual address
 //! are. The nodes cannot see or change the rules.
 
-mod rules;
-mod tc;
+pub mod rules;
+pub mod tc;
 
 use anyhow::Result;
 use async_trait::async_trait;
@@ -13,11 +13,11 @@ use model::{Fault, Reason};
 use rustix::process::Signal;
 
 use super::cgroup::Cgroup;
-use super::machine::Paths;
 use super::network::{NODE_LINK, cable_name};
-use super::process::{self, Handle};
-use super::{Native, guard};
+use super::{Native, any_image, guard};
 use crate::faults::{Faults, Loss};
+use crate::machine::Paths;
+use crate::process::{self, Handle};
 pub use rules::forget;
 
 #[async_trait]
@@ -32,11 +32,14 @@ impl Faults for Native {
     }
 
     async fn lose(&self, profile: &str, losses: &[Loss]) -> Result<()> {
-        guard::nft(&self.any_image()?, &rules::rules(&self.home, profile, losses))
+        guard::nft(
+            &any_image(&self.home)?,
+            &rules::rules(&self.home, profile, losses, |m| cable_name(&self.home, m)),
+        )
     }
 
     async fn delay(&self, machine: &str, slowness: Option<Slowness>) -> Result<()> {
-        let rootfs = self.any_image()?;
+        let rootfs = any_image(&self.home)?;
         let Some(init) = Paths::new(&self.home, machine).running() else { return Ok(()) };
         let ends = [(None, cable_name(&self.home, machine)), (Some(init.pid), NODE_LINK.to_owned())];
         for (inside, link) in ends {
@@ -50,36 +53,15 @@ impl Faults for Native {
     }
 
     async fn programs(&self, machine: &str) -> Result<Vec<String>> {
-        let mut names: Vec<String> =
-            self.cgroup(machine)?.members().into_iter().filter_map(program).collect();
-        names.sort();
-        names.dedup();
-        Ok(names)
+        Ok(programs(&self.cgroup(machine)?))
     }
 
     async fn kill_program(&self, machine: &str, name: &str) -> Result<usize> {
-        let mut killed = 0;
-        for pid in self.cgroup(machine)?.members() {
-            let Ok(identity) = process::identify(pid) else { continue };
-            // Asked after the identity was taken: a number that changed hands meanwhile is not killed.
-            if program(pid).as_deref() == Some(name)
-                && let Some(handle) = Handle::open(&identity)?
-            {
-                handle.signal(Signal::KILL)?;
-                killed += 1;
-            }
-        }
-        Ok(killed)
+        kill_program(&self.cgroup(machine)?, name)
     }
 
     async fn fill_disk(&self, machine: &str, _leave: u64) -> Result<(), Fault> {
-        Err(Fault::new(
-            Reason::Unimplemented,
-            format!(
-                "The disk of {machine} cannot be filled: nodes of the native driver share the host's disk, and all \
-                 other nodes and the host would be without space too."
-            ),
-        ))
+        Err(shares_the_disk(machine))
     }
 }
 
@@ -87,6 +69,40 @@ impl Native {
     fn cgroup(&self, machine: &str) -> Result<Cgroup> {
         Cgroup::of(machine, Paths::new(&self.home, machine).dir())
     }
+}
+
+/// By the names they were called by.
+pub fn programs(cgroup: &Cgroup) -> Vec<String> {
+    let mut names: Vec<String> = cgroup.members().into_iter().filter_map(program).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+pub fn kill_program(cgroup: &Cgroup, name: &str) -> Result<usize> {
+    let mut killed = 0;
+    for pid in cgroup.members() {
+        let Ok(identity) = process::identify(pid) else { continue };
+        // Asked after the identity was taken: a number that changed hands meanwhile is not killed.
+        if program(pid).as_deref() == Some(name)
+            && let Some(handle) = Handle::open(&identity)?
+        {
+            handle.signal(Signal::KILL)?;
+            killed += 1;
+        }
+    }
+    Ok(killed)
+}
+
+/// Why a machine's disk alone cannot be filled.
+pub fn shares_the_disk(machine: &str) -> Fault {
+    Fault::new(
+        Reason::Unimplemented,
+        format!(
+            "The disk of {machine} cannot be filled: nodes share the host's disk, and all other nodes and the host \
+             would be without space too."
+        ),
+    )
 }
 
 /// The name a process was called by, without its directory.

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use drivers::{Driver as _, Faults as _};
 use model::injected::{Harm, Injected};
 use model::status::Host;
 use model::{Cluster, Fault, Node, Reason};
@@ -61,17 +60,17 @@ pub async fn inject(
 }
 
 async fn apply(ctx: &Ctx, fault: &Injected, records: &Records) -> Result<()> {
-    let driver = core::driver(ctx);
     let machine = &fault.machine;
+    let driver = core::driver_of(ctx, machine);
     match &fault.harm {
         Harm::Killed => {
             driver.power_off(machine, Duration::ZERO).await.with_context(|| format!("kill {machine}"))
         }
-        Harm::Frozen => driver.freeze(machine).await.with_context(|| format!("freeze {machine}")),
+        Harm::Frozen => driver.faults().freeze(machine).await.with_context(|| format!("freeze {machine}")),
         Harm::Cut { .. } => network::lose(ctx, records).await,
         Harm::Slow(slowness) => {
             if slowness.delay_us > 0 {
-                driver.delay(machine, Some(*slowness)).await?;
+                driver.faults().delay(machine, Some(*slowness)).await?;
             }
             network::lose(ctx, records).await
         }
@@ -81,10 +80,10 @@ async fn apply(ctx: &Ctx, fault: &Injected, records: &Records) -> Result<()> {
 
 /// Kills a program once; how many processes of it there were.
 pub async fn kill(ctx: &Ctx, machine: &str, process: &str) -> Result<usize> {
-    let driver = core::driver(ctx);
-    match driver.kill_program(machine, args::program(process)).await? {
+    let driver = core::driver_of(ctx, machine);
+    match driver.faults().kill_program(machine, args::program(process)).await? {
         0 => {
-            let running = driver.programs(machine).await?.join(", ");
+            let running = driver.faults().programs(machine).await?.join(", ");
             Err(Fault::new(Reason::NodeFault, format!("No {process:?} runs in {machine}"))
                 .advice(format!("Its programs are: {running}"))
                 .into())

@@ -11,7 +11,6 @@ mod watch;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use drivers::Faults as _;
 use model::injected::Harm;
 use model::{Cluster, Fault, Reason, resources};
 
@@ -71,7 +70,7 @@ async fn perform(ctx: &Ctx, cluster: &Cluster, command: &Command) -> Result<()> 
                 || Fault::new(Reason::Usage, format!("--leave={leave} is not a size like 100m or 2g"));
             let leave = if leave == "0" { 0 } else { resources::mib(leave).ok_or_else(wrong)? };
             let machine = machine(node).await?;
-            Ok(core::driver(ctx).fill_disk(&machine, u64::from(leave) << 20).await?)
+            Ok(core::driver_of(ctx, &machine).faults().fill_disk(&machine, u64::from(leave) << 20).await?)
         }
         Command::Heal { node: Some(node), all: true } => {
             Err(Fault::new(Reason::Usage, format!("Either {node} or --all is meant, not both")).into())

@@ -1,7 +1,7 @@
 //! What all faults of a profile together do to its network.
 
 use anyhow::{Context as _, Result};
-use drivers::{Faults as _, Loss};
+use drivers::Loss;
 use model::injected::{Harm, Injected, LOSS_OF};
 
 use super::records::Records;
@@ -10,7 +10,10 @@ use crate::ctx::Ctx;
 
 pub async fn lose(ctx: &Ctx, records: &Records) -> Result<()> {
     let losses: Vec<Loss> = records.all().flat_map(losses).collect();
-    core::driver(ctx).lose(&records.profile, &losses).await.context("change what the bridge lets through")
+    // Without any, all that is left to do is the same whoever has the bridge.
+    let machine = records.all().next().map_or("", |fault| &fault.machine);
+    let driver = core::driver_of(ctx, machine);
+    driver.faults().lose(&records.profile, &losses).await.context("change what the bridge lets through")
 }
 
 fn losses(fault: &Injected) -> Vec<Loss> {

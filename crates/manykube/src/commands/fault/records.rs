@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use drivers::native::{Identity, boot_id};
+use drivers::{Identity, boot_id};
 use model::Home;
 use model::injected::Injected;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use drivers::native::Handle;
+use drivers::Handle;
 use jiff::Timestamp;
 use model::injected::{Harm, Injected};
 use model::status::{FaultShown, NodeStatus};

@@ -1,7 +1,6 @@
 //! Takes faults back.
 
 use anyhow::{Context as _, Result};
-use drivers::Faults as _;
 use model::Cluster;
 use model::injected::{Harm, Injected};
 
@@ -21,12 +20,12 @@ pub async fn undo(
 ) -> Result<Vec<Injected>> {
     let chosen: Vec<Record> = records.list.extract_if(.., |r| which(r)).collect();
     chosen.iter().try_for_each(watch::end)?;
-    let driver = core::driver(ctx);
     for Record { fault, .. } in &chosen {
         let machine = &fault.machine;
+        let driver = core::driver_of(ctx, machine);
         match &fault.harm {
-            Harm::Frozen => driver.thaw(machine).await.with_context(|| format!("thaw {machine}"))?,
-            Harm::Slow(slowness) if slowness.delay_us > 0 => driver.delay(machine, None).await?,
+            Harm::Frozen => driver.faults().thaw(machine).await.with_context(|| format!("thaw {machine}"))?,
+            Harm::Slow(slowness) if slowness.delay_us > 0 => driver.faults().delay(machine, None).await?,
             Harm::Killed => {
                 if let Some((cluster, node)) = cluster.and_then(|c| Some((c, c.find_node(machine)?))) {
                     core::power_on(ctx, cluster, node).await?;

@@ -6,8 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use drivers::Faults as _;
-use drivers::native::{Handle, Identity, identify};
+use drivers::{Handle, Identity, identify};
 use model::injected::{Harm, Injected};
 use rustix::process::Signal;
 
@@ -64,7 +63,8 @@ pub async fn run(ctx: &Ctx, machine: &str, kind: &str) -> Result<()> {
     while now() < until {
         match &fault.harm {
             Harm::ProcessKilled { process } => {
-                core::driver(ctx).kill_program(machine, args::program(process)).await?;
+                let driver = core::driver_of(ctx, machine);
+                driver.faults().kill_program(machine, args::program(process)).await?;
                 tokio::time::sleep(AGAIN).await;
             }
             _ => tokio::time::sleep(LOOK).await,

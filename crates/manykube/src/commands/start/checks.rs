@@ -1,10 +1,13 @@
 //! Whether this host and this profile can be started at all.
 
+use std::net::Ipv4Addr;
+
 use model::{Cluster, DriverKind, Fault, Home, NodeConfig, Reason, names};
 
 use super::values::usage;
 use super::{Args, cni, grace, vip};
 use crate::args::inert::Effect;
+use crate::core;
 use crate::ctx::Ctx;
 use crate::host;
 use crate::state::profile;
@@ -22,17 +25,21 @@ pub fn flags(args: &Args) -> Result<(), Fault> {
     if let Some(flag) = refused.first() {
         return Err(Fault::new(Reason::Unimplemented, format!("{flag} is not supported yet")));
     }
-    listen_address(args)?;
     cni::asked(args)?;
     node_defaults(args)?;
     vip::check(args)
 }
 
-/// minikube publishes ports on 127.0.0.1 unless it is told otherwise. Here the nodes' own addresses are the
+/// minikube publishes ports on 127.0.0.1 unless it is told otherwise, and so does the docker driver. With the
+/// native one the nodes' own addresses are the
 /// host's to reach, and nothing is published at all: to go on would leave out what was asked for.
-fn listen_address(args: &Args) -> Result<(), Fault> {
+pub fn listen_address(args: &Args, driver: DriverKind) -> Result<Option<Ipv4Addr>, Fault> {
     match args.listen_address.as_deref() {
-        None | Some("" | "127.0.0.1" | "localhost") => Ok(()),
+        None | Some("" | "127.0.0.1" | "localhost") => Ok(None),
+        Some(other) if driver == DriverKind::Docker => other
+            .parse()
+            .map(Some)
+            .map_err(|_| usage(format!("--listen-address={other} is not an address like 0.0.0.0"))),
         Some(other) => Err(Fault::new(
             Reason::Unimplemented,
             format!("--listen-address={other}: the native driver publishes no ports on the host's addresses"),
@@ -59,16 +66,22 @@ pub fn ignored(args: &Args) -> Option<String> {
     (!names.is_empty()).then(|| format!("These options have no effect yet: {}", names.join(", ")))
 }
 
-/// The driver asked for, else the profile's, else the default.
-pub fn driver(ctx: &Ctx, args: &Args, old: Option<&Cluster>) -> Result<DriverKind, Fault> {
+/// The driver asked for, else the profile's, else docker where there is an engine, else native.
+pub async fn driver(ctx: &Ctx, args: &Args, old: Option<&Cluster>) -> Result<DriverKind, Fault> {
     let asked = match args.driver.as_deref() {
-        None | Some("" | "auto") => return Ok(old.map_or(DriverKind::Native, |c| c.driver)),
+        None | Some("" | "auto") => {
+            return Ok(match old {
+                Some(old) => old.driver,
+                None if core::preflight(ctx, DriverKind::Docker).await.is_ok() => DriverKind::Docker,
+                None => DriverKind::Native,
+            });
+        }
         Some(name) => name.parse::<DriverKind>().map_err(|()| {
             Fault::new(
                 Reason::DriverUnsupportedOs,
                 format!("The driver '{name}' is not supported on linux/{}", host::arch()),
             )
-            .advice("Use --driver=native, or leave it out")
+            .advice("Use --driver=docker or --driver=native, or leave it out")
         })?,
     };
     match old {

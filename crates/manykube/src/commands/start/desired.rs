@@ -76,7 +76,10 @@ pub fn fresh(args: &Args, facts: &Facts<'_>) -> Result<Cluster, Fault> {
         cni: facts.cni.clone(),
         vip_by: facts.vip_by.clone(),
         node_defaults: checks::node_defaults(args)?,
-        extras: model::cluster::Extras::default(),
+        extras: model::cluster::Extras {
+            listen: checks::listen_address(args, facts.driver)?,
+            ..model::cluster::Extras::default()
+        },
     };
     changeable(&mut cluster, args)?;
     Ok(cluster)

@@ -15,7 +15,7 @@ pub async fn settle(ctx: &Ctx, args: &Args, file: &mut ConfigFile) -> Result<Vec
     let Some(migrated) = file.migrated.clone() else { return Ok(Vec::new()) };
     let mut notes = migrated.notes;
     notes.extend(take_version(&mut file.cluster, args.kubernetes_version.as_deref()));
-    let taken = core::network_in_use(ctx).await?;
+    let taken = core::network_in_use(ctx, file.cluster.driver).await?;
     notes.extend(take_subnet(&mut file.cluster, &taken)?);
     let machines = minikube::machines(&file.raw).join(", ");
     let first = format!(

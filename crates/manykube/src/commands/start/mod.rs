@@ -131,7 +131,8 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
         None => Vec::new(),
     };
     let before = old.as_ref().map(|f| &f.cluster);
-    let driver = checks::driver(ctx, args, before)?;
+    let driver = checks::driver(ctx, args, before).await?;
+    checks::listen_address(args, driver)?;
     let version = version(args, before)?;
     let host = host::size();
     let (mut manifest, mut changes) = (None, file::Changes::default());
@@ -156,7 +157,7 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
             let facts = Facts { profile: &ctx.profile, driver, version, host, taken: &[], cni, vip_by };
             // Flags first: what is wrong with them is the same on every host.
             desired::fresh(args, &facts)?;
-            let mut taken = core::network_in_use(ctx).await?;
+            let mut taken = core::network_in_use(ctx, driver).await?;
             // Where the file puts pods, no subnet may be chosen either.
             taken.extend(input.and_then(|i| i.parsed.file.networking.pod_subnet));
             let images = core::images_of(ctx, &facts.version)?;
@@ -174,14 +175,14 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
     let mut cluster = cluster;
     cluster.addons.extend(super::addons::asked(&args.addons)?);
     common::able(before, &cluster)?;
-    host_can(ctx, args, driver)?;
+    host_can(ctx, args, driver).await?;
     if old.is_none() || !changes.lines.is_empty() {
         core::images_can(ctx, &cluster)?;
     }
     let mut warnings: Vec<String> = moved.into_iter().chain(warnings).collect();
     // An exported file says the default, too.
     if args.disk_size.is_some() && cluster.disk_mib != model::resources::DEFAULT_DISK_MIB {
-        warnings.push("The native driver does not limit disks: all nodes share the host's".to_owned());
+        warnings.push(format!("The {driver} driver does not limit disks: all nodes share the host's"));
     }
     warnings.extend(desired::even(&cluster));
     warnings.extend(core::room(ctx, &cluster, args.force).await?);
@@ -203,12 +204,14 @@ fn version(args: &Args, old: Option<&Cluster>) -> Result<String, Fault> {
     }
 }
 
-fn host_can(ctx: &Ctx, args: &Args, driver: DriverKind) -> Result<(), Fault> {
+async fn host_can(ctx: &Ctx, args: &Args, driver: DriverKind) -> Result<(), Fault> {
     if !args.force {
         checks::disk(&ctx.home)?;
     }
-    checks::root(ctx, driver)?;
-    core::preflight(ctx)
+    if driver == DriverKind::Native {
+        checks::root(ctx, driver)?;
+    }
+    core::preflight(ctx, driver).await
 }
 
 fn opts(args: &Args) -> StartOpts {

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use containers::Node as Store;
-use drivers::{Driver, Io, Output};
+use drivers::{Io, Output};
 use model::Cluster;
 use tokio::time::{sleep, timeout};
 
 use super::{Stores, note, spread};
-use crate::core::driver;
+use crate::core::driver_of;
 use crate::ctx::Ctx;
 
 /// Where the node is told about registries.
@@ -26,7 +26,7 @@ fn ctr(arguments: &[&str]) -> Vec<String> {
 }
 
 async fn run(ctx: &Ctx, node: &Store, argv: &[String]) -> Result<Output> {
-    driver(ctx).run(&node.name, argv, Io::Captured { stdin: Vec::new() }).await
+    driver_of(ctx, &node.name).run(&node.name, argv, Io::Captured { stdin: Vec::new() }).await
 }
 
 fn succeeded(node: &Store, output: &Output, what: &str) -> Result<()> {
@@ -113,7 +113,7 @@ async fn holder(stores: &Stores, name: &str) -> Result<Option<Store>> {
 pub async fn save(ctx: &Ctx, stores: &Stores, name: &str) -> Result<Option<Saved>> {
     let Some(node) = holder(stores, name).await? else { return Ok(None) };
     let file = format!("manykube-{}.tar", uuid::Uuid::new_v4());
-    let saved = Saved(drivers::native::var_dir(&ctx.home, &node.name).join("tmp").join(&file));
+    let saved = Saved(drivers::machine::var_dir(&ctx.home, &node.name).join("tmp").join(&file));
     let output = run(ctx, &node, &ctr(&["images", "export", &format!("/var/tmp/{file}"), name])).await?;
     succeeded(&node, &output, &format!("save {name}"))?;
     Ok(Some(saved))

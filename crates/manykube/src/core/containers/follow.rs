@@ -35,7 +35,9 @@ pub fn begin(home: &Home, profile: &str, machine: &str) -> Result<()> {
 /// After a start: the node may have been down.
 pub fn resume(home: &Home, profile: &str) -> Result<()> {
     match Record::read(home, profile).follow {
-        Some(machine) if drivers::native::root_of(home, &machine).is_some() => spawn(home, profile, &machine),
+        Some(machine) if drivers::machine::root_of(home, &machine).is_some() => {
+            spawn(home, profile, &machine)
+        }
         _ => Ok(()),
     }
 }
@@ -85,7 +87,7 @@ async fn follow(home: &Home, profile: &str, machine: &str) -> Result<()> {
     if lock.try_lock().is_err() {
         return Ok(());
     }
-    let ended = drivers::native::wait_end(home, machine)?;
+    let ended = drivers::machine::wait_end(home, machine)?;
     tokio::select! {
         done = pass_on(home, profile, machine) => done,
         gone = ended => gone,
@@ -135,7 +137,7 @@ async fn mirror(home: &Home, profile: &str, node: &Store) -> Result<()> {
         bail!("no profile {profile}")
     };
     let peers = cluster.nodes.iter().map(|n| cluster.machine(n));
-    let peers = peers.filter(|m| *m != node.name && drivers::native::root_of(home, m).is_some());
+    let peers = peers.filter(|m| *m != node.name && drivers::machine::root_of(home, m).is_some());
     let failed: Vec<String> = join_all(peers.map(|peer| give(home, node, peer, &named, &images)))
         .await
         .into_iter()

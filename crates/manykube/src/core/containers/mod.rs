@@ -35,7 +35,8 @@ pub struct Stores {
 
 /// Of the named nodes, or of all.
 pub async fn stores(ctx: &Ctx, cluster: &Cluster, nodes: &[&Node]) -> Result<Stores> {
-    let machines = look::machines_of(&cluster.name, Some(cluster), &super::driver(ctx)).await?;
+    let machines =
+        look::machines_of(&cluster.name, Some(cluster), &*super::driver(ctx, cluster.driver)).await?;
     let all: Vec<String> = if nodes.is_empty() {
         cluster.nodes.iter().map(|n| cluster.machine(n)).collect()
     } else {
@@ -48,9 +49,9 @@ pub async fn stores(ctx: &Ctx, cluster: &Cluster, nodes: &[&Node]) -> Result<Sto
 }
 
 pub async fn connect(home: &Home, machine: &str) -> Result<Store> {
-    let root = drivers::native::root_of(home, machine);
+    let root = drivers::machine::root_of(home, machine);
     let root = root.with_context(|| format!("node {machine} does not run"))?;
-    Store::connect(machine, &root.join(SOCKET), drivers::native::var_dir(home, machine)).await
+    Store::connect(machine, &root.join(SOCKET), drivers::machine::var_dir(home, machine)).await
 }
 
 impl Stores {

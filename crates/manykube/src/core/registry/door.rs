@@ -119,7 +119,7 @@ async fn unwanted(home: &Home, profile: &str) {
         let open = read(home, profile).is_some_and(|r| r.open);
         let Ok(Some(file)) = profile::load(home, profile) else { return };
         let machines = file.cluster.nodes.iter().map(|n| file.cluster.machine(n));
-        if !open || !machines.into_iter().any(|m| drivers::native::init_of(home, &m).is_some()) {
+        if !open || !machines.into_iter().any(|m| drivers::machine::init_of(home, &m).is_some()) {
             return;
         }
     }

@@ -90,7 +90,7 @@ pub fn bind(home: &Home, cluster: &Cluster) -> Option<Bind> {
 pub fn place(home: &Home, cluster: &Cluster, machine: &str) -> Result<()> {
     let Some(record) = read(home, &cluster.name).filter(|_| is_wanted(cluster)) else { return Ok(()) };
     let file = hosts_file(cluster.vip(), record.port);
-    drivers::native::write_file(home, machine, &file)
+    drivers::machine::write_file(home, machine, &file)
         .with_context(|| format!("tell {machine} of the registry"))
 }
 

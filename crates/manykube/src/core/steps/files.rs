@@ -42,13 +42,13 @@ impl Runner<'_> {
     }
 
     fn place(&self, machine: &str, file: &NodeFile) -> Result<()> {
-        drivers::native::write_file(self.home(), machine, file)
+        drivers::machine::write_file(self.home(), machine, file)
             .with_context(|| format!("copy {} into {machine}", file.path))
     }
 
     /// What has changed since, into a node that runs. It costs nothing when there is nothing in the home.
     pub(in crate::core) async fn sync_files(&self, machine: &str) -> Result<()> {
-        let Some(root) = drivers::native::root_of(self.home(), machine) else { return Ok(()) };
+        let Some(root) = drivers::machine::root_of(self.home(), machine) else { return Ok(()) };
         let mut trusted = true;
         for (all, trusts) in [(files(self.home())?, false), (authorities(self.home())?, true)] {
             for file in all.iter().filter(|file| !is_same(&root, file)) {

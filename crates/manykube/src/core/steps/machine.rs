@@ -46,7 +46,7 @@ impl Runner<'_> {
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.driver.configure(&spec).await?;
         let prepared = bootstrap::paths::PREPARED.trim_start_matches("/var/");
-        match fs_err::remove_file(drivers::native::var_dir(self.home(), machine).join(prepared)) {
+        match fs_err::remove_file(drivers::machine::var_dir(self.home(), machine).join(prepared)) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
             _ => {}
         }
@@ -75,14 +75,14 @@ impl Runner<'_> {
 
     pub(super) async fn tell_peers(&self, machine: &str) -> Result<()> {
         let file = machines::peers_file(self.home(), self.cluster()?)?;
-        drivers::native::write_file(self.home(), machine, &file)
+        drivers::machine::write_file(self.home(), machine, &file)
     }
 
     /// The API server looks at its files and takes up what is new.
     pub(super) fn certify(&self, machine: &str) -> Result<()> {
         let pki = self.shared.pki(self.home(), self.cluster()?)?;
         let files = bootstrap::api_certificate(pki)?;
-        files.iter().try_for_each(|file| drivers::native::write_file(self.home(), machine, file))
+        files.iter().try_for_each(|file| drivers::machine::write_file(self.home(), machine, file))
     }
 
     /// Boots, and returns when the node's kubelet runs. A node that gave up is booted again.
@@ -96,13 +96,13 @@ impl Runner<'_> {
                 self.driver.power_off(machine, Duration::ZERO).await?;
             }
             // Its cable is gone, and with it all addresses and routes that were on it.
-            Some(_) if !drivers::native::is_connected(self.home(), machine).await? => {
+            Some(_) if !self.driver.is_connected(machine).await? => {
                 self.driver.power_off(machine, GRACE).await?;
             }
             _ => {}
         }
         let spec = machines::spec(self.home(), self.cluster()?, self.node(machine)?, None)?;
-        if drivers::native::init_of(self.home(), machine).is_none() {
+        if drivers::machine::init_of(self.home(), machine).is_none() {
             registry::place(self.home(), self.cluster()?, machine)?;
             self.place_files(machine)?;
         }
@@ -126,7 +126,7 @@ impl Runner<'_> {
             if !running {
                 bail!(
                     "the machine ended while it was starting (see {})",
-                    drivers::native::shared_dir(self.home(), machine).join("agent.log").display()
+                    drivers::machine::shared_dir(self.home(), machine).join("agent.log").display()
                 );
             }
             return Ok(false);

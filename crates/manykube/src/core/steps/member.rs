@@ -68,7 +68,7 @@ impl Runner<'_> {
         if cluster.find_node(machine).is_none() {
             self.let_go(machine).await;
         }
-        if drivers::native::var_dir(self.home(), machine).is_dir() {
+        if drivers::machine::var_dir(self.home(), machine).is_dir() {
             fs_err::write(look::outside_file(self.home(), machine), "")?;
         }
         let etcd = Etcd { home: self.home(), cluster, driver: self.driver, without: machine };

@@ -10,7 +10,7 @@ use model::Home;
 use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat2};
 use rustix::io::Errno;
 
-use super::machine::Paths;
+use super::Paths;
 
 /// The file at `path`; `None` when there is none.
 pub fn open(home: &Home, machine: &str, path: &str) -> Result<Option<File>> {

@@ -3,14 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use model::Home;
-use serde::{Deserialize, Serialize};
+use model::{DriverKind, Home};
 
-use super::process::{self, Identity};
-use crate::driver::Bind;
-
-/// In the machine's record.
-pub const DRIVER_NAME: &str = "native";
+use crate::process::{self, Identity};
 
 #[derive(Debug, Clone)]
 pub struct Paths {
@@ -85,13 +80,24 @@ impl Paths {
     }
 
     pub fn exists(&self) -> bool {
-        self.config_file().is_file() && !self.is_anothers()
+        self.config_file().is_file() && self.driver().is_some()
     }
 
-    /// Is it a machine of minikube's, whose home this is as well? Ours names the native driver.
+    /// Whose machine it is; none when there is none, or when it is minikube's, whose home this is as well.
+    /// minikube has a driver of the name docker too, but its records name no profile.
+    pub fn driver(&self) -> Option<DriverKind> {
+        if !self.config_file().is_file() {
+            return self.running().map(|_| DriverKind::Native);
+        }
+        // One that is damaged must have been ours: it can be removed.
+        let Ok(record) = self.record() else { return Some(DriverKind::Native) };
+        let kind = record["DriverName"].as_str().map_or(Ok(DriverKind::Native), str::parse).ok()?;
+        (kind == DriverKind::Native || record["Driver"]["Profile"].is_string()).then_some(kind)
+    }
+
+    /// Is it a machine of minikube's?
     pub fn is_anothers(&self) -> bool {
-        let driver = |record: serde_json::Value| Some(record["DriverName"].as_str()?.to_owned());
-        self.record().ok().and_then(driver).is_some_and(|name| name != DRIVER_NAME)
+        self.config_file().is_file() && self.driver().is_none()
     }
 
     /// Where the record of such a machine goes when ours takes its place.
@@ -120,16 +126,4 @@ impl Paths {
             _ => Ok(()),
         }
     }
-}
-
-/// Handed to `native-launch`: all it needs, because it starts with nothing.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Launch {
-    pub machine: String,
-    pub dir: PathBuf,
-    pub image_rootfs: PathBuf,
-    pub agent: PathBuf,
-    #[serde(default)]
-    pub binds: Vec<Bind>,
-    pub cgroup: super::cgroup::Cgroup,
 }

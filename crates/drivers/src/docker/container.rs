@@ -1,0 +1,177 @@
+//! The container of a node: what it is made of, and what the engine says of it.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use bollard::Docker as Client;
+use bollard::errors::Error;
+use bollard::models::{
+    ContainerCreateBody, ContainerInspectResponse, ContainerSummary, ContainerSummaryStateEnum,
+    EndpointIpamConfig, EndpointSettings, HostConfig, HostConfigCgroupnsModeEnum, Mount, MountType,
+    NetworkingConfig, PortBinding,
+};
+use bollard::query_parameters::{
+    InspectContainerOptions, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
+};
+use model::node_config::Port;
+
+use super::init::{AGENT, BINDS, MACHINE};
+use super::{CREATED_BY, HOME, INIT, MODE, NAME, PROFILE, ROLE, size};
+use crate::driver::{Bind, MachineSpec};
+
+pub fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::DockerResponseServerError { status_code: 404, .. })
+}
+
+/// Where the container finds what of the host the node is to show.
+pub fn staged(binds: &[Bind]) -> Vec<Bind> {
+    let at = |i: usize| Path::new(BINDS).join(i.to_string());
+    binds.iter().enumerate().map(|(i, b)| Bind { host: at(i), ..b.clone() }).collect()
+}
+
+/// `dir` is the machine's, `agent` the program: both of this host.
+pub fn body(spec: &MachineSpec, owner: &str, image: String, dir: &Path, agent: &Path) -> ContainerCreateBody {
+    let (name, network) = (&spec.name, &spec.cluster.name);
+    let labels =
+        [(CREATED_BY, "true"), (NAME, name), (MODE, name), (ROLE, ""), (PROFILE, network), (HOME, owner)];
+    let bind = |host: &Path, node: &str, read_only: bool| Mount {
+        typ: Some(MountType::BIND),
+        source: Some(host.to_string_lossy().into_owned()),
+        target: Some(node.to_owned()),
+        read_only: Some(read_only),
+        ..Mount::default()
+    };
+    let own = [bind(dir, MACHINE, false), bind(agent, AGENT, true)];
+    let asked = spec.binds.iter().zip(staged(&spec.binds));
+    let asked = asked.map(|(b, at)| bind(&b.host, &at.host.to_string_lossy(), b.read_only));
+    let address =
+        EndpointIpamConfig { ipv4_address: Some(spec.ip.to_string()), ..EndpointIpamConfig::default() };
+    let endpoint = EndpointSettings { ipam_config: Some(address), ..EndpointSettings::default() };
+    let size = size::size(spec);
+    ContainerCreateBody {
+        hostname: Some(name.clone()),
+        image: Some(image),
+        entrypoint: Some([AGENT, INIT].map(str::to_owned).into()),
+        labels: Some(labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into()),
+        stop_signal: Some("SIGTERM".to_owned()),
+        exposed_ports: Some(bindings(spec).into_keys().collect()),
+        host_config: Some(HostConfig {
+            privileged: Some(true),
+            cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
+            network_mode: Some(network.clone()),
+            mounts: Some(own.into_iter().chain(asked).collect()),
+            port_bindings: Some(bindings(spec)),
+            tmpfs: Some(["/run", "/tmp"].map(|dir| (dir.to_owned(), "exec".to_owned())).into()),
+            nano_cpus: size.nano_cpus,
+            cpuset_cpus: size.cpuset,
+            memory: size.memory,
+            memory_swap: size.memory_swap,
+            ..HostConfig::default()
+        }),
+        networking_config: Some(NetworkingConfig {
+            endpoints_config: Some(HashMap::from([(network.clone(), endpoint)])),
+        }),
+        ..ContainerCreateBody::default()
+    }
+}
+
+fn bindings(spec: &MachineSpec) -> HashMap<String, Option<Vec<PortBinding>>> {
+    let asked = spec.ports.iter().map(|port| (key(port), at(port)));
+    // Like minikube's: on loopback, at whichever port is free.
+    let loopback = || PortBinding { host_ip: Some(spec.listen.to_string()), host_port: Some(String::new()) };
+    let usual = spec.forwarded.iter().map(|port| (format!("{port}/tcp"), loopback()));
+    let mut all: HashMap<String, Option<Vec<PortBinding>>> = HashMap::new();
+    for (key, binding) in asked.chain(usual) {
+        all.entry(key).or_default().get_or_insert_default().push(binding);
+    }
+    all
+}
+
+fn key(port: &Port) -> String {
+    format!("{}/{}", port.node, port.protocol.as_str())
+}
+
+fn at(port: &Port) -> PortBinding {
+    PortBinding { host_ip: port.listen.map(|a| a.to_string()), host_port: Some(port.host.to_string()) }
+}
+
+/// What the engine has of ours.
+pub struct Found {
+    pub machine: String,
+    pub profile: Option<String>,
+    pub running: bool,
+}
+
+/// All containers of a home, whatever they do.
+pub async fn list(client: &Client, owner: &str) -> Result<Vec<Found>> {
+    let filters = HashMap::from([("label", vec![format!("{HOME}={owner}")])]);
+    let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+    let found = client.list_containers(Some(options)).await.context("list the engine's containers")?;
+    Ok(found.into_iter().filter_map(read).collect())
+}
+
+fn read(container: ContainerSummary) -> Option<Found> {
+    use ContainerSummaryStateEnum::{PAUSED, RUNNING};
+    let labels = container.labels.unwrap_or_default();
+    Some(Found {
+        machine: labels.get(NAME)?.clone(),
+        profile: labels.get(PROFILE).cloned(),
+        running: matches!(container.state, Some(RUNNING | PAUSED)),
+    })
+}
+
+/// The container of that name, whoever's it is.
+pub async fn inspect(client: &Client, name: &str) -> Result<Option<ContainerInspectResponse>> {
+    match client.inspect_container(name, None::<InspectContainerOptions>).await {
+        Ok(container) => Ok(Some(container)),
+        Err(e) if is_missing(&e) => Ok(None),
+        Err(e) => Err(e).with_context(|| format!("look at the container {name}")),
+    }
+}
+
+pub fn owner_of(container: &ContainerInspectResponse) -> Option<&str> {
+    container.config.as_ref()?.labels.as_ref()?.get(HOME).map(String::as_str)
+}
+
+pub fn is_running(container: &ContainerInspectResponse) -> bool {
+    container.state.as_ref().and_then(|s| s.running) == Some(true)
+}
+
+pub fn is_paused(container: &ContainerInspectResponse) -> bool {
+    container.state.as_ref().and_then(|s| s.paused) == Some(true)
+}
+
+/// Its first process, as this host counts.
+pub fn pid(container: &ContainerInspectResponse) -> Option<u32> {
+    u32::try_from(container.state.as_ref()?.pid?).ok().filter(|pid| *pid > 0)
+}
+
+pub fn is_on(container: &ContainerInspectResponse, network: &str) -> bool {
+    let networks = container.network_settings.as_ref().and_then(|s| s.networks.as_ref());
+    networks.is_some_and(|n| n.contains_key(network))
+}
+
+pub async fn remove(client: &Client, name: &str) -> Result<()> {
+    // Volumes without a name go with it: there are none but what the image may have asked for.
+    let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+    match client.remove_container(name, Some(options)).await {
+        Err(e) if !is_missing(&e) => Err(e).with_context(|| format!("remove the container {name}")),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_in_the_engines_words() {
+        let of = |text: &str| {
+            let port: Port = text.parse().expect("a port");
+            (key(&port), at(&port).host_ip, at(&port).host_port.unwrap_or_default())
+        };
+        assert_eq!(of("8080:80"), ("80/tcp".into(), None, "8080".into()));
+        assert_eq!(of("127.0.0.1:53:54/udp"), ("54/udp".into(), Some("127.0.0.1".into()), "53".into()));
+    }
+}

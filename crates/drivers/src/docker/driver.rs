@@ -1,0 +1,293 @@
+//! The driver's verbs, on top of the other files of this folder.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use async_trait::async_trait;
+use bollard::Docker as Client;
+use bollard::errors::Error;
+use bollard::models::{ContainerInspectResponse, ContainerUpdateBody};
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, KillContainerOptions, StartContainerOptions, StopContainerOptionsBuilder,
+};
+use ipnet::Ipv4Net;
+use model::{Cluster, DriverKind, Fault, Reason};
+
+use super::container::{self, is_missing};
+use super::{Docker, engine, image, network, size};
+use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
+use crate::faults::Faults;
+use crate::machine::{self, Paths};
+use crate::native::cgroup::{Cgroup, Version};
+use crate::native::launch::Launch;
+use crate::native::{any_image, command, faults, guard, host};
+use crate::process;
+
+#[async_trait]
+impl Driver for Docker {
+    fn kind(&self) -> DriverKind {
+        DriverKind::Docker
+    }
+
+    async fn preflight(&self) -> Result<(), Fault> {
+        engine::suits(self.client().await?).await
+    }
+
+    async fn network_up(&self, cluster: &Cluster) -> Result<Vec<Notice>> {
+        let notices = host::prepare(&self.home, cluster)?;
+        // Rules before the bridge: at no time is there a bridge without guards.
+        guard::up(&self.home, cluster, &any_image(&self.home)?, guard::Publish::Ports)?;
+        let client = self.client().await?;
+        match network::up(client, &self.home, &self.owner(), cluster).await {
+            Ok(()) => Ok(notices),
+            Err(e) => {
+                guard::down(&self.home, &cluster.name, &any_image(&self.home)?)?;
+                Err(e)
+            }
+        }
+    }
+
+    /// The engine keeps the bridge while nobody is on it, and with it the addresses.
+    async fn network_down(&self, profile: &str, forget: bool) -> Result<()> {
+        if forget {
+            machine::sweep(&self.home.machines(), profile)?;
+            network::down(self.client().await?, &self.owner(), profile).await?;
+            let image = any_image(&self.home).unwrap_or_else(|_| "/".into());
+            guard::down(&self.home, profile, &image)?;
+            faults::forget(&self.home, profile, &image)?;
+        }
+        if self.list().await?.iter().all(|m| m.state == MachineState::Stopped) {
+            host::restore(&self.home)?;
+        }
+        Ok(())
+    }
+
+    async fn create(&self, spec: &MachineSpec) -> Result<()> {
+        let paths = Paths::new(&self.home, &spec.name);
+        if paths.exists() {
+            return Ok(());
+        }
+        let spec = spec.clone();
+        tokio::task::spawn_blocking(move || machine::create(&paths, &spec, DriverKind::Docker)).await?
+    }
+
+    async fn configure(&self, spec: &MachineSpec) -> Result<()> {
+        let paths = Paths::new(&self.home, &spec.name);
+        if paths.running().is_some() {
+            bail!("machine {} runs: its files cannot be replaced", spec.name);
+        }
+        let spec = spec.clone();
+        tokio::task::spawn_blocking(move || machine::configure(&paths, &spec)).await?
+    }
+
+    /// The groups below the container's have to follow, which the engine does not know of; then it is told.
+    async fn resize(&self, spec: &MachineSpec) -> Result<()> {
+        let Some(cgroup) = self.cgroup(&spec.name)? else { return Ok(()) };
+        let limits = size::limits(spec);
+        tokio::task::spawn_blocking(move || cgroup.resize(&limits)).await??;
+        let size = size::size(spec);
+        let body = ContainerUpdateBody {
+            nano_cpus: size.nano_cpus,
+            memory: size.memory,
+            memory_swap: size.memory_swap,
+            ..ContainerUpdateBody::default()
+        };
+        let told = self.client().await?.update_container(&spec.name, body).await;
+        told.with_context(|| format!("tell the engine the size of {}", spec.name))
+    }
+
+    async fn boot(&self, spec: &MachineSpec) -> Result<()> {
+        let client = self.client().await?;
+        let found = container::inspect(client, &spec.name).await?;
+        if let Some(found) = &found {
+            self.is_ours(&spec.name, found)?;
+            if container::is_running(found) {
+                return self.record(&spec.name, found);
+            }
+        }
+        let reference = {
+            let _one = self.bringing.lock().await;
+            image::ensure(client, &spec.image).await?
+        };
+        let paths = Paths::new(&self.home, &spec.name);
+        paths.forget_init()?;
+        machine::fresh_dir(&paths.work())?;
+        machine::fresh_dir(&paths.shared())?;
+        let agent = crate::agent::program(&self.home)?;
+        let launch = Launch {
+            machine: spec.name.clone(),
+            dir: super::init::MACHINE.into(),
+            image_rootfs: "/".into(),
+            agent: super::init::AGENT.into(),
+            binds: container::staged(&spec.binds),
+            // What the container finds is another one.
+            cgroup: Cgroup { version: Version::of_host()?, path: "".into() },
+        };
+        fs_err::write(paths.launch_file(), serde_json::to_vec(&launch)?)?;
+        // One that ended is made anew: what it is to be may have changed since.
+        container::remove(client, &spec.name).await?;
+        let body = container::body(spec, &self.owner(), reference, paths.dir(), &agent);
+        let options = CreateContainerOptionsBuilder::default().name(&spec.name).build();
+        let made = client.create_container(Some(options), body).await;
+        made.with_context(|| format!("make the container {}", spec.name))?;
+        let started = client.start_container(&spec.name, None::<StartContainerOptions>).await;
+        started.with_context(|| format!("start the container {}", spec.name))?;
+        match container::inspect(client, &spec.name).await? {
+            Some(found) => self.record(&spec.name, &found),
+            None => bail!("the container {} was removed as it started", spec.name),
+        }
+    }
+
+    async fn power_off(&self, machine: &str, grace: Duration) -> Result<()> {
+        let client = self.client().await?;
+        let paths = Paths::new(&self.home, machine);
+        let Some(found) = container::inspect(client, machine).await? else { return paths.forget_init() };
+        if self.is_ours(machine, &found).is_err() {
+            return Ok(());
+        }
+        if container::is_running(&found) {
+            self.thaw(machine).await?;
+            let ended = if grace.is_zero() {
+                client.kill_container(machine, None::<KillContainerOptions>).await
+            } else {
+                let seconds = i32::try_from(grace.as_secs()).unwrap_or(i32::MAX);
+                let options = StopContainerOptionsBuilder::default().t(seconds).build();
+                client.stop_container(machine, Some(options)).await
+            };
+            match ended {
+                Err(e) if !is_missing(&e) && !has_ended(&e) => {
+                    return Err(e).with_context(|| format!("stop the container {machine}"));
+                }
+                _ => {}
+            }
+            ended_for_good(client, machine).await?;
+        }
+        paths.forget_init()
+    }
+
+    async fn remove(&self, machine: &str) -> Result<()> {
+        let client = self.client().await?;
+        if let Some(found) = container::inspect(client, machine).await?
+            && self.is_ours(machine, &found).is_ok()
+        {
+            self.thaw(machine).await?;
+            container::remove(client, machine).await?;
+        }
+        let paths = Paths::new(&self.home, machine);
+        if paths.is_anothers() {
+            return Ok(());
+        }
+        tokio::task::spawn_blocking(move || machine::discard(&paths)).await?
+    }
+
+    /// By their directories, and such that have lost theirs.
+    async fn list(&self) -> Result<Vec<Machine>> {
+        let client = self.client().await?;
+        let containers = container::list(client, &self.owner()).await?;
+        let mut machines = Vec::new();
+        for (name, _) in machine::of_home(&self.home).into_iter().filter(|(_, k)| *k == DriverKind::Docker) {
+            let paths = Paths::new(&self.home, &name);
+            let running = containers.iter().any(|c| c.machine == name && c.running);
+            // Somebody else may have started it.
+            if running
+                && paths.running().is_none()
+                && let Some(found) = container::inspect(client, &name).await?
+            {
+                self.record(&name, &found)?;
+            }
+            let state = if running { MachineState::Running } else { MachineState::Stopped };
+            machines.push(Machine { profile: paths.profile(), name, state });
+        }
+        for stray in containers {
+            if !machines.iter().any(|m| m.name == stray.machine) {
+                let state = if stray.running { MachineState::Running } else { MachineState::Stopped };
+                machines.push(Machine { name: stray.machine, profile: stray.profile, state });
+            }
+        }
+        machines.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(machines)
+    }
+
+    async fn is_frozen(&self, machine: &str) -> bool {
+        let Ok(client) = self.client().await else { return false };
+        matches!(container::inspect(client, machine).await, Ok(Some(found)) if container::is_paused(&found))
+    }
+
+    async fn is_connected(&self, machine: &str) -> Result<bool> {
+        let Some(profile) = Paths::new(&self.home, machine).profile() else { return Ok(false) };
+        let found = container::inspect(self.client().await?, machine).await?;
+        Ok(found.is_some_and(|found| container::is_on(&found, &profile)))
+    }
+
+    async fn network_is_up(&self, cluster: &Cluster, running: &[String]) -> Result<bool> {
+        if !network::is_up(self.client().await?, &self.home, cluster, running).await? {
+            return Ok(false);
+        }
+        let Ok(image) = any_image(&self.home) else { return Ok(false) };
+        let (home, profile) = (self.home.clone(), cluster.name.clone());
+        Ok(tokio::task::spawn_blocking(move || guard::is_up(&home, &profile, &image)).await?)
+    }
+
+    async fn networks_in_use(&self) -> Result<Vec<Ipv4Net>> {
+        let mut all = crate::native::network::in_use().await?;
+        all.extend(network::in_use(self.client().await?).await?);
+        Ok(all)
+    }
+
+    fn faults(&self) -> &dyn Faults {
+        self
+    }
+
+    async fn run(&self, machine: &str, argv: &[String], io: Io) -> Result<Output> {
+        let (Some(init), Some(cgroup)) = (Paths::new(&self.home, machine).running(), self.cgroup(machine)?)
+        else {
+            bail!("machine {machine} is not running")
+        };
+        // Whoever entered would stand still with the others.
+        if self.is_frozen(machine).await {
+            bail!("machine {machine} is frozen: nothing can run in it until it is thawed");
+        }
+        command::run(init.pid, &cgroup, argv, io).await
+    }
+}
+
+impl Docker {
+    /// Another home, or somebody else altogether, may have a container of that name.
+    fn is_ours(&self, name: &str, found: &ContainerInspectResponse) -> Result<(), Fault> {
+        let whose = match container::owner_of(found) {
+            Some(owner) if owner == self.owner() => return Ok(()),
+            Some(other) => format!("belongs to a cluster of {other}"),
+            None => "is not manykube's".to_owned(),
+        };
+        let message = format!("The engine has a container \"{name}\" that {whose}");
+        Err(Fault::new(Reason::GuestStart, message)
+            .advice("Remove it, or choose another name for the cluster with -p"))
+    }
+
+    /// By its first process the rest of the host knows a machine that runs.
+    fn record(&self, machine: &str, found: &ContainerInspectResponse) -> Result<()> {
+        // One that has ended already is found to be down by whoever waits for it.
+        let Some(pid) = container::pid(found) else { return Ok(()) };
+        let Ok(init) = process::identify(pid) else { return Ok(()) };
+        host::note_contained(&init)?;
+        Paths::new(&self.home, machine).record_init(&init)
+    }
+}
+
+/// The engine's word for "it does not run": 304 of stop, 409 of kill.
+fn has_ended(error: &Error) -> bool {
+    matches!(error, Error::DockerResponseServerError { status_code: 304 | 409, .. })
+}
+
+/// A kill returns before the container has ended.
+async fn ended_for_good(client: &Client, machine: &str) -> Result<()> {
+    use futures::StreamExt as _;
+    let options = None::<bollard::query_parameters::WaitContainerOptions>;
+    // It ends with the container's exit code, which is an error unless it is 0.
+    match client.wait_container(machine, options).next().await {
+        Some(Err(e @ Error::DockerResponseServerError { .. })) if !is_missing(&e) => {
+            Err(e).with_context(|| format!("wait for the end of the container {machine}"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,40 @@
+//! `docker-init`: the first process of a container becomes a node, as the launcher of the native driver does.
+//! What the engine has mounted is left behind, but for what the driver put below `/.manykube`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::machine::Paths;
+use crate::native::cgroup::{Cgroup, Version};
+use crate::native::launch::{Launch, Never, run_agent};
+
+/// Where the container sees the machine's directory, our program and what of the host it is to show.
+pub const MACHINE: &str = "/.manykube/machine";
+pub const AGENT: &str = "/.manykube/agent";
+pub const BINDS: &str = "/.manykube/binds";
+
+pub fn main() -> ExitCode {
+    let error = match begin() {
+        Ok(never) => match never {},
+        Err(error) => error,
+    };
+    eprintln!("{error:#}");
+    // Where whoever waits for the machine looks; nobody else would tell.
+    let log = Paths::at(MACHINE).shared().join("agent.log");
+    let _ = std::fs::write(log, format!("{error:#}\n"));
+    ExitCode::FAILURE
+}
+
+fn begin() -> Result<Never> {
+    let paths = Paths::at(MACHINE);
+    let mut launch: Launch = serde_json::from_slice(&fs_err::read(paths.launch_file())?)?;
+    // The top of the container's own cgroup namespace.
+    launch.cgroup = Cgroup { version: Version::of_host()?, path: "".into() };
+    if let Version::V2(one) = &launch.cgroup.version {
+        fs_err::create_dir_all(Path::new(&one.mount).join("init.scope"))?;
+        launch.cgroup.settle()?;
+    }
+    run_agent(&launch, &paths)
+}

@@ -1,0 +1,138 @@
+//! One network per profile, by the profile's name and with its subnet, on a bridge whose name we choose: the
+//! guards of the native driver know it by that.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, Result};
+use bollard::Docker as Client;
+use bollard::errors::Error;
+use bollard::models::{Ipam, IpamConfig, NetworkCreateRequest, NetworkInspect};
+use bollard::query_parameters::{InspectNetworkOptions, ListNetworksOptions};
+use ipnet::Ipv4Net;
+use model::{Cluster, Fault, Home, Reason};
+use netlink::Netlink;
+
+use super::{CREATED_BY, HOME, NAME, PROFILE, container};
+use crate::native::network::{MTU, bridge_name};
+
+const BRIDGE: &str = "com.docker.network.bridge.name";
+const SIZE: &str = "com.docker.network.driver.mtu";
+
+pub async fn up(client: &Client, home: &Home, owner: &str, cluster: &Cluster) -> Result<()> {
+    match find(client, &cluster.name).await? {
+        Some(network) if owner_of(&network) != Some(owner) => {
+            return Err(Fault::new(
+                Reason::SubnetConflict,
+                format!("The engine has a network \"{}\" that is not this cluster's", cluster.name),
+            )
+            .advice("Remove it, or choose another name with -p")
+            .into());
+        }
+        Some(network) if is_as_wanted(&network, home, cluster) => return reachable(home, cluster).await,
+        Some(_) => down(client, owner, &cluster.name).await?,
+        None => {}
+    }
+    match client.create_network(request(home, owner, cluster)).await {
+        Ok(_) => reachable(home, cluster).await,
+        Err(Error::DockerResponseServerError { message, .. }) if message.contains("overlap") => {
+            Err(Fault::new(
+                Reason::SubnetConflict,
+                format!("The subnet {} is in use: {message}", cluster.network.subnet),
+            )
+            .advice("Remove the network that uses it, or delete this cluster and start it anew with another --subnet")
+            .into())
+        }
+        Err(e) => Err(e).with_context(|| format!("make the network {}", cluster.name)),
+    }
+}
+
+fn request(home: &Home, owner: &str, cluster: &Cluster) -> NetworkCreateRequest {
+    let name = &cluster.name;
+    let owned = |pairs: &[(&str, &str)]| -> HashMap<String, String> {
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    };
+    // Nobody else's container is given the virtual address.
+    let kept = HashMap::from([("virtual".to_owned(), cluster.vip().to_string())]);
+    NetworkCreateRequest {
+        name: name.clone(),
+        driver: Some("bridge".to_owned()),
+        ipam: Some(Ipam {
+            config: Some(vec![IpamConfig {
+                subnet: Some(cluster.network.subnet.to_string()),
+                gateway: Some(cluster.gateway().to_string()),
+                auxiliary_addresses: Some(kept),
+                ..IpamConfig::default()
+            }]),
+            ..Ipam::default()
+        }),
+        options: Some(owned(&[(BRIDGE, &bridge_name(home, name)), (SIZE, &MTU.to_string())])),
+        labels: Some(owned(&[(CREATED_BY, "true"), (NAME, name), (PROFILE, name), (HOME, owner)])),
+        ..NetworkCreateRequest::default()
+    }
+}
+
+/// Is the engine's bridge here? It is not where the engine runs elsewhere, or in a namespace of its own.
+async fn reachable(home: &Home, cluster: &Cluster) -> Result<()> {
+    if has_bridge(home, cluster).await? {
+        return Ok(());
+    }
+    Err(Fault::new(
+        Reason::DriverNotHealthy,
+        "The engine's networks cannot be reached from here: it is remote, rootless or in a virtual machine, which is not supported yet",
+    )
+    .advice("Use an engine of this host, or --driver=native as root")
+    .into())
+}
+
+async fn has_bridge(home: &Home, cluster: &Cluster) -> Result<bool> {
+    let net = Netlink::open()?;
+    let Some(bridge) = net.link(&bridge_name(home, &cluster.name)).await? else { return Ok(false) };
+    let gateway = cluster.gateway();
+    Ok(net.addresses().await?.iter().any(|(index, a)| *index == bridge.index && a.addr() == gateway))
+}
+
+/// The network is there, and these machines are on it.
+pub async fn is_up(client: &Client, home: &Home, cluster: &Cluster, running: &[String]) -> Result<bool> {
+    let Some(network) = find(client, &cluster.name).await? else { return Ok(false) };
+    let on = network.containers.as_ref();
+    let has = |m: &String| on.is_some_and(|all| all.values().any(|c| c.name.as_ref() == Some(m)));
+    Ok(is_as_wanted(&network, home, cluster) && running.iter().all(has) && has_bridge(home, cluster).await?)
+}
+
+/// Removes the network if it is ours. One that is not there is none to remove.
+pub async fn down(client: &Client, owner: &str, profile: &str) -> Result<()> {
+    match find(client, profile).await? {
+        Some(network) if owner_of(&network) == Some(owner) => {
+            let id = network.id.as_deref().unwrap_or(profile);
+            let removed = client.remove_network(id).await;
+            removed.with_context(|| format!("remove the network {profile} of the engine"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the engine has given to others: no subnet of ours may lie there.
+pub async fn in_use(client: &Client) -> Result<Vec<Ipv4Net>> {
+    let networks = client.list_networks(None::<ListNetworksOptions>).await;
+    let configs = networks.context("list the engine's networks")?.into_iter().filter_map(|n| n.ipam?.config);
+    Ok(configs.flatten().filter_map(|c| c.subnet?.parse().ok()).collect())
+}
+
+async fn find(client: &Client, name: &str) -> Result<Option<NetworkInspect>> {
+    match client.inspect_network(name, None::<InspectNetworkOptions>).await {
+        Ok(network) => Ok(Some(network)),
+        Err(e) if container::is_missing(&e) => Ok(None),
+        Err(e) => Err(e).with_context(|| format!("look at the network {name} of the engine")),
+    }
+}
+
+fn owner_of(network: &NetworkInspect) -> Option<&str> {
+    network.labels.as_ref()?.get(HOME).map(String::as_str)
+}
+
+fn is_as_wanted(network: &NetworkInspect, home: &Home, cluster: &Cluster) -> bool {
+    let configs = network.ipam.iter().filter_map(|i| i.config.as_ref()).flatten();
+    let subnets: Vec<Ipv4Net> = configs.filter_map(|c| c.subnet.as_ref()?.parse().ok()).collect();
+    let bridge = network.options.as_ref().and_then(|o| o.get(BRIDGE));
+    subnets.contains(&cluster.network.subnet) && bridge == Some(&bridge_name(home, &cluster.name))
+}
