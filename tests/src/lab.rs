@@ -12,6 +12,8 @@ use crate::Ran;
 /// when it fails.
 pub struct Lab {
     dir: TempDir,
+    /// DOCKER_HOST; nowhere, unless the test has an engine of its own.
+    engine: String,
 }
 
 impl Lab {
@@ -29,7 +31,8 @@ impl Lab {
         let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/system-tests");
         std::fs::create_dir_all(&base).expect("make the directory of the tests");
         let base = base.canonicalize().expect("the directory of the tests");
-        Lab { dir: TempDir::with_prefix_in("lab-", base).expect("make a home") }
+        let dir = TempDir::with_prefix_in("lab-", base).expect("make a home");
+        Lab { dir, engine: "unix:///nowhere/docker.sock".to_owned() }
     }
 
     pub fn home(&self) -> PathBuf {
@@ -62,6 +65,7 @@ impl Lab {
             .env("MANYKUBE_HOME", self.home())
             .env("MANYKUBE_CACHE", Self::cache())
             .env("KUBECONFIG", self.kubeconfig())
+            .env("DOCKER_HOST", &self.engine)
             .stdin(Stdio::null());
         command
     }

@@ -28,6 +28,8 @@ impl Home {
             .env_clear()
             .env("HOME", self.dir())
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            // Whether this host has an engine is not to matter.
+            .env("DOCKER_HOST", "unix:///nowhere/docker.sock")
             .env("MANYKUBE_HOME", self.path());
         command
     }
