@@ -46,8 +46,8 @@ unit: ## Run the tests that need no cluster
 	cargo test --release --locked --workspace --exclude system-tests
 
 system: image ## Run the tests on real clusters (root)
-	@# The real client, for docker-env. Debian has it in one package with the engine, which is not started.
-	@command -v docker >/dev/null || { echo "installing docker.io"; apt-get update -qq && \
+	@# The real client, for docker-env, and the engine, which the tests of the docker driver start themselves.
+	@command -v docker >/dev/null && command -v dockerd >/dev/null || { echo "installing docker.io"; apt-get update -qq && \
 		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io >/dev/null; }
 	$(MANYKUBE) node-image build --kubelet --kubernetes-version 1.36
 	$(SYSTEM)

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use nix::sched::{CloneFlags, unshare};
 use tempfile::TempDir;
 
-use crate::Ran;
+use crate::{Engine, Ran};
 
 /// A home, a kubeconfig and a network namespace for one test. What the test leaves is removed, also
 /// when it fails.
 pub struct Lab {
+    /// Ended after the clusters are removed, before the directory is.
+    pub engine: Option<Engine>,
     dir: TempDir,
-    /// DOCKER_HOST; nowhere, unless the test has an engine of its own.
-    engine: String,
 }
 
 impl Lab {
@@ -32,7 +32,14 @@ impl Lab {
         std::fs::create_dir_all(&base).expect("make the directory of the tests");
         let base = base.canonicalize().expect("the directory of the tests");
         let dir = TempDir::with_prefix_in("lab-", base).expect("make a home");
-        Lab { dir, engine: "unix:///nowhere/docker.sock".to_owned() }
+        Lab { dir, engine: None }
+    }
+
+    /// The same with a Docker engine in that namespace: clusters are its containers unless they are to be others.
+    pub fn with_docker() -> Lab {
+        let mut lab = Lab::new();
+        lab.engine = Some(Engine::start(&lab.path("e")));
+        lab
     }
 
     pub fn home(&self) -> PathBuf {
@@ -59,13 +66,16 @@ impl Lab {
     }
 
     pub fn command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
+        // Whether this host has one is not to matter.
+        let nowhere = || "unix:///nowhere/docker.sock".to_owned();
+        let engine = self.engine.as_ref().map_or_else(nowhere, Engine::host);
         let mut command = Command::new(Self::program());
         command
             .args(args)
             .env("MANYKUBE_HOME", self.home())
             .env("MANYKUBE_CACHE", Self::cache())
             .env("KUBECONFIG", self.kubeconfig())
-            .env("DOCKER_HOST", &self.engine)
+            .env("DOCKER_HOST", engine)
             .stdin(Stdio::null());
         command
     }

@@ -2,6 +2,7 @@
 
 pub mod archive;
 pub mod crash;
+mod engine;
 pub mod etcd;
 pub mod exit_codes;
 mod footprint;
@@ -15,6 +16,7 @@ pub mod scan;
 pub mod traffic;
 mod uplink;
 
+pub use engine::Engine;
 pub use footprint::Footprint;
 pub use http::{http_get, http_get_path};
 pub use lab::{Lab, eventually};
