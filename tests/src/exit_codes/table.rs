@@ -122,7 +122,7 @@ pub const ROWS: &[Row] = &[
     row("DRV_UNSUPPORTED_MULTINODE", 51, Never("every driver here makes many nodes")),
     row("DRV_UNSUPPORTED_PROFILE", 56, Never("of minikube's driver none")),
     row("DRV_NOT_DETECTED", 55, Never("the native driver is always there")),
-    row("DRV_NOT_HEALTHY", 55, DOCKER),
+    row("DRV_NOT_HEALTHY", 55, Run(Nothing, "start --driver=docker --dry-run", "DRV_NOT_HEALTHY")),
     row("DRV_DOCKER_NOT_RUNNING", 55, DOCKER),
     row("DRV_NOT_FOUND", 55, DOCKER),
     row("DRV_AS_ROOT", 57, Never("the native driver needs root")),
@@ -161,7 +161,7 @@ pub const ROWS: &[Row] = &[
     row("GUEST_IMAGE_TAG", 80, Run(Running, "image tag nothing:1 other:1", "GUEST_IMAGE_TAG")),
     row("GUEST_STOP_TIMEOUT", 82, FAILS_BY_ITSELF),
     row("GUEST_MOUNT_CONFLICT", 81, Never("no ports are used by mounts")),
-    row("GUEST_DRIVER_MISMATCH", 81, Never("there is one driver: another one is DRV_UNSUPPORTED_OS")),
+    row("GUEST_DRIVER_MISMATCH", 81, Run(Demo, "start -p demo --driver=docker", "GUEST_DRIVER_MISMATCH")),
     row("GUEST_CP_CONFIG", 88, Never("a configuration that cannot be is HOST_CONFIG_LOAD")),
     // IF, INET, RUNTIME.
     row(

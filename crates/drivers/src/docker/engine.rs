@@ -41,7 +41,8 @@ pub fn connect() -> Result<Client, Fault> {
 pub async fn ready(client: Client) -> Result<Client, Fault> {
     match timeout(ANSWER, client.negotiate_version()).await {
         Ok(Ok(client)) => Ok(client),
-        Ok(Err(e)) => Err(absent(&e.to_string())),
+        // The cause is what tells: that there was an error is known.
+        Ok(Err(e)) => Err(absent(&anyhow::Error::from(e).root_cause().to_string())),
         Err(_) => Err(absent("it does not answer")),
     }
 }

@@ -67,6 +67,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("docker-env", &["docker-env --all", "docker-env -n m02 --shell=fish"]),
     ("mount", &["mount ./data:/data"]),
     ("cache", &["cache list"]),
+    ("driver", &["driver list"]),
     ("node-image", &["node-image list", "node-image build --kubernetes-version=1.36"]),
     ("config", &["config set memory 4g", "config get memory", "config unset memory", "config view"]),
     ("config defaults", &["config defaults kubernetes-version -o json"]),

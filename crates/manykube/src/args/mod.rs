@@ -89,6 +89,8 @@ pub enum Commands {
     UpdateContext(commands::update_context::Args),
     /// Break nodes on purpose, and mend them
     Fault(commands::fault::Args),
+    /// What nodes can be made of on this host
+    Driver(commands::driver::Args),
     /// Images that nodes are made from
     NodeImage(commands::node_image::Args),
     /// Settings that outlive a command
@@ -138,6 +140,7 @@ impl Commands {
             Commands::Logs(_) => "logs",
             Commands::UpdateContext(_) => "update-context",
             Commands::Fault(_) => "fault",
+            Commands::Driver(_) => "driver",
             Commands::NodeImage(_) => "node-image",
             Commands::Config(_) => "config",
             Commands::Version(_) => "version",

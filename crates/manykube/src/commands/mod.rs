@@ -10,6 +10,7 @@ pub mod cp;
 pub mod dashboard;
 pub mod delete;
 pub mod docker_env;
+pub mod driver;
 pub mod fault;
 pub mod generate_docs;
 pub mod image;
@@ -76,6 +77,7 @@ pub fn run(ctx: &Ctx, command: &Commands) -> Result<u8> {
         Commands::Logs(args) => logs::run(ctx, args),
         Commands::UpdateContext(args) => update_context::run(ctx, args),
         Commands::Fault(args) => fault::run(ctx, args),
+        Commands::Driver(args) => driver::run(ctx, args),
         Commands::NodeImage(args) => node_image::run(ctx, args),
         Commands::Config(args) => config::run(ctx, args),
         Commands::Version(args) => version::run(ctx, args),
