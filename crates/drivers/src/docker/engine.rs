@@ -70,7 +70,7 @@ fn absent(why: &str) -> Fault {
     let denied = why.to_lowercase().contains("permission denied");
     let fault = Fault::new(Reason::DriverNotHealthy, format!("The Docker engine cannot be reached: {why}"));
     fault.advice(if denied {
-        "Run as root, or join the group: sudo usermod -aG docker $USER, then log in again"
+        "Run the same command with sudo"
     } else {
         "Start the engine, or use --driver=native as root"
     })
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_to_do_depends_on_why() {
-        assert!(absent("Permission denied (os error 13)").advice.unwrap().contains("usermod"));
+        assert!(absent("Permission denied (os error 13)").advice.unwrap().contains("sudo"));
         assert!(absent("No such file").advice.unwrap().contains("Start the engine"));
     }
 }
