@@ -156,9 +156,23 @@ fn ready_on(lab: &Lab) -> Vec<String> {
     pods.iter().filter(ready).filter_map(|pod| Some(pod["spec"]["nodeName"].as_str()?.to_owned())).collect()
 }
 
+/// Whoever makes volumes is on the node that dies.
+fn provisioner_to_m02(lab: &Lab) {
+    let (cordon, uncordon) =
+        (["cordon", "minikube", "minikube-m03"], ["uncordon", "minikube", "minikube-m03"]);
+    lab.kubectl(&cordon).ok();
+    lab.kubectl(&["-n", "local-path-storage", "delete", "pod", "--all", "--grace-period=1"]).ok();
+    lab.kubectl(&["-n", "local-path-storage", "rollout", "status", "deploy", "--timeout=60s"]).ok();
+    lab.kubectl(&uncordon).ok();
+    let nodes = "jsonpath={.items[*].spec.nodeName}";
+    let on = lab.kubectl(&["-n", "local-path-storage", "get", "pods", "-o", nodes]).ok();
+    assert_eq!(on.text(), "minikube-m02");
+}
+
 fn killed(lab: &Lab) {
     lab.apply(&web(lab));
     soon("the pod is on m02", || ready_on(lab) == ["minikube-m02"]);
+    provisioner_to_m02(lab);
     lab.manykube(&["fault", "kill", "m02"]).ok();
     assert!(Machine::find(lab, "minikube-m02").is_none());
     let text = status(lab, "m02");
@@ -166,6 +180,15 @@ fn killed(lab: &Lab) {
     lab.manykube(&["fault", "kill", "m02"]).exit(83);
     // NotReady after the grace, and its pods are replaced after as much again.
     soon("the pod is elsewhere", || ready_on(lab).iter().any(|node| node != "minikube-m02"));
+    lab.apply(&format!(
+        "{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: late}}, spec: {{accessModes: [ReadWriteOnce], \
+         resources: {{requests: {{storage: 1Mi}}}}}}}}\n---\n\
+         {{apiVersion: v1, kind: Pod, metadata: {{name: late}}, spec: {{terminationGracePeriodSeconds: 0, \
+         nodeSelector: {{kubernetes.io/hostname: minikube-m03}}, containers: [{{name: main, image: '{}', command: [sleep, '1000000'], \
+         volumeMounts: [{{name: data, mountPath: /data}}]}}], volumes: [{{name: data, persistentVolumeClaim: {{claimName: late}}}}]}}}}",
+        lab.busybox()
+    ));
+    lab.kubectl(&["wait", "--for=condition=Ready", "pod/late", "--timeout=60s"]).ok();
     lab.manykube(&["fault", "heal", "m02"]).ok();
     assert!(Machine::find(lab, "minikube-m02").is_some());
     lab.manykube(&["fault", "kill", "m03", "--for=1s"]).ok();

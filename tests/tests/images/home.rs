@@ -7,6 +7,7 @@ use std::process::Command;
 use system_tests::{Lab, eventually};
 
 use super::SOON;
+use super::server::Server;
 
 const SERVER: &str = "192.168.49.1";
 const PORT: &str = "9443";
@@ -48,32 +49,17 @@ pub fn is_in_nodes(lab: &Lab, machines: &[&str]) {
         assert_eq!(ssh(machine, "hello").ok().text(), "hello");
         assert_eq!(ssh(machine, "stat -c %a:%U /etc/mine/secret").ok().text(), "600:root");
     }
-    let mut server = Command::new("openssl")
-        .args([
-            "s_server",
-            "-quiet",
-            "-www",
-            "-accept",
-            &format!("{SERVER}:{PORT}"),
-            "-cert",
-            "cert",
-            "-key",
-            "key",
-        ])
-        .current_dir(lab.path("authority"))
-        .spawn()
-        .expect("run openssl s_server");
-    let curl = format!("curl -sS -o /dev/null https://{SERVER}:{PORT}/");
-    let trusted = eventually("the server", SOON, || {
-        let ran = ssh(machines[0], &curl);
-        // Not there yet, as opposed to: not trusted.
-        if ran.stderr.contains("onnect to") { Err(ran.stderr) } else { Ok(ran) }
-    });
-    trusted.ok();
+    let server = Server::listen(&lab.path("authority"), &format!("{SERVER}:{PORT}"));
+    for machine in machines {
+        ssh(machine, &format!("curl -sS -o /dev/null https://{SERVER}:{PORT}/")).ok();
+    }
     // It is no registry: what matters is that containerd spoke with it at all.
-    let pull = lab.manykube(&["image", "pull", &format!("{SERVER}:{PORT}/app:v1")]);
-    server.kill().and_then(|()| server.wait()).expect("end the server");
-    assert!(pull.code == 80 && !pull.stderr.contains("x509"), "{}", pull.stderr);
+    lab.kubectl(&["run", "trusts", &format!("--image={SERVER}:{PORT}/app:v1")]).ok();
+    eventually("containerd trusts the server", SOON, || {
+        let events = || lab.kubectl(&["get", "events", "--field-selector", "type=Warning"]).stdout;
+        if server.was_asked_by("containerd") { Ok(()) } else { Err(events()) }
+    });
+    lab.kubectl(&["delete", "pod", "trusts", "--grace-period=1"]).ok();
 
     // Nodes that run get what is new at the next start.
     write(&lab.home().join("files/usr/local/bin/hello"), 0o755, "#!/bin/sh\necho again\n");

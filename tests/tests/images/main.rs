@@ -4,6 +4,7 @@
 mod home;
 mod kept;
 mod registry;
+mod server;
 
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
