@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use bootstrap::paths;
-use drivers::native::{Native, shared_dir};
+use drivers::machine::shared_dir;
+use drivers::native::Native;
 use drivers::{Driver, Io, MachineSpec};
 use futures::future::try_join_all;
 use image::{NodeImage, Store};
@@ -55,6 +56,9 @@ async fn boot(home: &Home, driver: &Native, cluster: &Cluster, node: &Node, imag
         memory_mib: MEMORY_MIB,
         files: files(cluster, node, image)?,
         binds: Vec::new(),
+        ports: Vec::new(),
+        forwarded: Vec::new(),
+        listen: Ipv4Addr::LOCALHOST,
     };
     driver.create(&spec).await?;
     driver.boot(&spec).await?;
@@ -86,7 +90,7 @@ fn files(cluster: &Cluster, node: &Node, image: &NodeImage) -> Result<Vec<NodeFi
             services: SERVICES,
             api: None,
             dns: vec![],
-            mtu: drivers::native::MTU,
+            mtu: drivers::MTU,
         },
         hosts: vec![],
         prepare: vec![],

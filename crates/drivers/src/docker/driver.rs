@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use async_trait::async_trait;
 use bollard::Docker as Client;
 use bollard::errors::Error;
-use bollard::models::{ContainerInspectResponse, ContainerUpdateBody};
+use bollard::models::ContainerInspectResponse;
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, KillContainerOptions, StartContainerOptions, StopContainerOptionsBuilder,
 };
@@ -85,14 +85,7 @@ impl Driver for Docker {
         let Some(cgroup) = self.cgroup(&spec.name)? else { return Ok(()) };
         let limits = size::limits(spec);
         tokio::task::spawn_blocking(move || cgroup.resize(&limits)).await??;
-        let size = size::size(spec);
-        let body = ContainerUpdateBody {
-            nano_cpus: size.nano_cpus,
-            memory: size.memory,
-            memory_swap: size.memory_swap,
-            ..ContainerUpdateBody::default()
-        };
-        let told = self.client().await?.update_container(&spec.name, body).await;
+        let told = self.client().await?.update_container(&spec.name, size::change(spec)).await;
         told.with_context(|| format!("tell the engine the size of {}", spec.name))
     }
 

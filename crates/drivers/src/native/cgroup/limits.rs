@@ -34,6 +34,10 @@ impl Limits {
         (self.cpus > 0 && self.cpus < self.host_cpus).then_some(self.cpus)
     }
 
+    pub fn host_cpus(&self) -> u32 {
+        self.host_cpus
+    }
+
     pub fn cpuset(&self) -> &str {
         &self.cpuset
     }
