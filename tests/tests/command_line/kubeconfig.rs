@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::minikube::Minikube;
 
-const CONTEXTS: usize = 12;
+const CONTEXTS: usize = 6;
 /// kubectl does not wait for the file's lock: it fails.
 const TRIES: usize = 50;
 

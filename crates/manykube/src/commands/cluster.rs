@@ -47,6 +47,7 @@ pub fn able(before: Option<&Cluster>, after: &Cluster) -> Result<(), Fault> {
 
 /// Refuses when no control plane's machine runs.
 pub async fn require_running(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatusInput>> {
+    node(cluster, None)?;
     let seen = core::observe(ctx, cluster).await?;
     let planes = || cluster.nodes.iter().zip(&seen).filter(|(n, _)| n.control_plane);
     if !planes().any(|(_, s)| s.host == Host::Running) {

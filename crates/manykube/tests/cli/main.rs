@@ -396,6 +396,17 @@ fn what_only_prints() {
 }
 
 #[test]
+fn french_is_spoken_where_it_is_asked_for() {
+    let home = Home::new();
+    let with = |variable: &str, value: &str| {
+        let output = home.command("start --dry-run --memory=1024").env(variable, value).output().unwrap();
+        Run(output, format!("{variable}={value}"))
+    };
+    with("LC_ALL", "fr").expect(23, "Utilisation du pilote native");
+    with("LANG", "de_DE.UTF-8").expect(23, "Automatically selected the native driver");
+}
+
+#[test]
 fn called_minikube_it_lives_where_minikube_does() {
     let home = Home::new();
     let link = home.dir().join("minikube");

@@ -183,6 +183,13 @@ fn network(args: &Args, facts: &Facts<'_>) -> Result<Network, Fault> {
 /// The existing cluster with what may change on it, and a line for everything asked for that may not.
 pub fn existing(old: &Cluster, args: &Args, host: HostSize) -> Result<(Cluster, Vec<String>), Fault> {
     let mut warnings = kept::warnings(old, args, host)?;
+    // What could never be is no matter of a warning, as in minikube.
+    if let Some(text) = args.memory.as_deref().filter(|_| !args.force) {
+        let asked = resources::parse_memory(text)?.or_all(host.memory_mib);
+        if asked != old.memory_mib {
+            resources::check_memory(asked, host)?;
+        }
+    }
     let mut keep = |what: &str, differs: bool| {
         if differs {
             warnings.push(format!(

@@ -122,4 +122,7 @@ fn an_existing_cluster_keeps_its_shape() {
     assert_eq!(warnings.len(), 0);
     assert!(new.embed_certs && new.namespace == "dev" && new.wait.components.len() == 7);
     assert!(existing(&old, &args("--memory=lots"), HOST).is_err());
+    let too_small = existing(&old, &args("--memory=250mb"), HOST).unwrap_err();
+    assert_eq!(too_small.reason, Reason::InsufficientReqMemory);
+    assert_eq!(existing(&old, &args("--memory=250mb --force"), HOST).unwrap().1.len(), 1);
 }

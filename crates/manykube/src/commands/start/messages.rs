@@ -1,15 +1,15 @@
 //! What `start` says besides the progress of its plan.
 
-use model::{Cluster, Cni};
+use model::{Cluster, Cni, DriverKind};
 
-use super::proxy;
+use super::{french, proxy};
 use crate::ctx::Ctx;
 use crate::host;
 use crate::report::steps::start;
 use crate::report::{Event, Style};
 use crate::version::VERSION;
 
-pub fn greeting(ctx: &Ctx, cluster: &Cluster, existing: bool, asked: bool) {
+pub fn greeting(ctx: &Ctx, driver: DriverKind, existing: bool, asked: bool) {
     let profile = match ctx.profile.as_str() {
         crate::args::DEFAULT_PROFILE => String::new(),
         name => format!("[{name}] "),
@@ -19,8 +19,8 @@ pub fn greeting(ctx: &Ctx, cluster: &Cluster, existing: bool, asked: bool) {
     for (name, value) in settings(std::env::vars()) {
         ctx.emit(Event::info(Style::Option, format!("{name}={value}")));
     }
-    let driver = cluster.driver;
     let why = match (existing, asked) {
+        _ if french::is_asked(&host::env) => french::driver(&driver.to_string(), existing, asked),
         (true, _) => format!("Using the {driver} driver based on existing profile"),
         (false, true) => format!("Using the {driver} driver based on user configuration"),
         (false, false) => format!("Automatically selected the {driver} driver"),
@@ -79,7 +79,9 @@ pub fn pod_network(ctx: &Ctx, cluster: &Cluster) {
 
 pub fn done(ctx: &Ctx, cluster: &Cluster) {
     let (name, namespace) = (&cluster.name, &cluster.namespace);
-    let message = if cluster.keep_context {
+    let message = if french::is_asked(&host::env) {
+        french::done(name, namespace, cluster.keep_context)
+    } else if cluster.keep_context {
         format!("Done! To connect to this cluster, use: kubectl --context={name}")
     } else {
         format!(

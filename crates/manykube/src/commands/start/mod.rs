@@ -5,6 +5,7 @@ mod checks;
 mod cni;
 pub mod desired;
 pub mod file;
+mod french;
 mod grace;
 mod kept;
 mod messages;
@@ -71,9 +72,9 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
 
 async fn start(ctx: &Ctx, args: &Args) -> Result<()> {
     profile::mend(ctx, &ctx.profile).await?;
+    greet(ctx, args)?;
     // All that can be refused is refused before the first file is made.
     let wanted = wanted(ctx, args).await?;
-    messages::greeting(ctx, &wanted.cluster, wanted.old.is_some(), args.driver.is_some());
     messages::proxy(ctx, &wanted.cluster);
     checks::ignored(args).into_iter().chain(wanted.warnings.clone()).for_each(|w| ctx.warn(w));
     wanted.changes.lines.iter().for_each(|line| ctx.emit(Event::info(Style::Option, line)));
@@ -108,6 +109,16 @@ async fn start(ctx: &Ctx, args: &Args) -> Result<()> {
         super::delete::remove(ctx, &ctx.profile, Some(&wanted.cluster), lock).await?;
     }
     result
+}
+
+/// Who speaks and what with, also where the rest is refused then.
+fn greet(ctx: &Ctx, args: &Args) -> Result<()> {
+    let merged = args.input.as_deref().map(|input| file::as_flags(args, &input.parsed.file));
+    let args = merged.as_ref().unwrap_or(args);
+    let old = profile::load(&ctx.home, &ctx.profile)?;
+    let driver = checks::driver(ctx, args, old.as_ref().map(|f| &f.cluster))?;
+    messages::greeting(ctx, driver, old.is_some(), args.driver.is_some());
+    Ok(())
 }
 
 /// Held while a subnet is chosen and written down; the choice itself takes milliseconds.
