@@ -6,7 +6,8 @@ const fn row(id: &'static str, code: i32, how: How) -> Row {
     Row { id, code, how }
 }
 
-const DOCKER: How = Never("of minikube's drivers that need Docker, Podman or a virtual machine");
+/// Podman and virtual machines are not driven.
+const DOCKER: How = Never("an engine that cannot be used is DRV_NOT_HEALTHY");
 const FAILS_BY_ITSELF: How =
     Never("something in the cluster must fail by itself; what can be broken on purpose is mended");
 

@@ -23,10 +23,10 @@ pub fn addons(mk: &Minikube<'_>) {
         assert_eq!(list[name]["Status"], state, "{name}");
     }
     // By `start --addons`.
-    assert!(names(mk, "deployments").contains("/registry\n"));
+    assert!(names(mk, "daemonsets").contains("/registry\n"));
     mk.line("addons open registry").exit(115);
     mk.line("addons disable registry").ok();
-    assert!(!names(mk, "deployments").contains("/registry\n"));
+    assert!(!names(mk, "daemonsets").contains("/registry\n"));
     mk.line("addons enable frobnicator").exit(10);
     mk.line("addons disable frobnicator").exit(116);
     mk.line("addons disable default-storageclass").ok();

@@ -72,7 +72,7 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
 
 async fn start(ctx: &Ctx, args: &Args) -> Result<()> {
     profile::mend(ctx, &ctx.profile).await?;
-    greet(ctx, args)?;
+    greet(ctx, args).await?;
     // All that can be refused is refused before the first file is made.
     let wanted = wanted(ctx, args).await?;
     messages::proxy(ctx, &wanted.cluster);
@@ -112,11 +112,11 @@ async fn start(ctx: &Ctx, args: &Args) -> Result<()> {
 }
 
 /// Who speaks and what with, also where the rest is refused then.
-fn greet(ctx: &Ctx, args: &Args) -> Result<()> {
+async fn greet(ctx: &Ctx, args: &Args) -> Result<()> {
     let merged = args.input.as_deref().map(|input| file::as_flags(args, &input.parsed.file));
     let args = merged.as_ref().unwrap_or(args);
     let old = profile::load(&ctx.home, &ctx.profile)?;
-    let driver = checks::driver(ctx, args, old.as_ref().map(|f| &f.cluster))?;
+    let driver = checks::driver(ctx, args, old.as_ref().map(|f| &f.cluster)).await?;
     messages::greeting(ctx, driver, old.is_some(), args.driver.is_some());
     Ok(())
 }
