@@ -13,6 +13,7 @@ const SOON: Duration = Duration::from_secs(30);
 fn a_cluster_of_containers() {
     let mut lab = Lab::with_docker();
     names_that_are_taken(&lab);
+    commands_die(&lab);
     let started = lab.manykube(&["start", "--ha", "--driver=docker", "--ports=127.0.0.1:18080:30080"]).ok();
     println!("start of 3 control planes, image brought: {:.1} s", started.elapsed.as_secs_f32());
     assert!(started.stdout.contains("docker driver"), "{}", started.stdout);
@@ -23,6 +24,7 @@ fn a_cluster_of_containers() {
 
     let addresses = addresses(&lab);
     nodes_come_and_go(&lab);
+    faults(&lab);
     a_container_is_removed(&lab);
     the_network_is_removed(&lab);
     the_engine_stops(&mut lab);
@@ -63,6 +65,42 @@ fn names_that_are_taken(lab: &Lab) {
     let kept = docker(lab, &["network", "ls", "--format", "{{.Name}}"]);
     assert!(kept.stdout.lines().any(|l| l == "taken"), "{}", kept.stdout);
     docker(lab, &["network", "rm", "taken"]);
+}
+
+/// A part of the crash matrix: what is left half-done is the engine's here. `crash.rs` has all places.
+fn commands_die(lab: &Lab) {
+    let killed = |args: &[&str], place: &str| {
+        let output = lab.command(args).env("MANYKUBE_CRASH_AT", place).output().expect("run manykube");
+        assert_eq!(output.status.code(), None, "{args:?} at {place} was not killed");
+    };
+    let start = ["start", "--driver=docker", "--wait=none"];
+    for place in ["network-up:after", "create/minikube:after", "boot/minikube:before", "boot/minikube:after"]
+    {
+        killed(&start, place);
+    }
+    lab.manykube(&start).ok();
+    lab.kubectl(&["get", "node", "minikube"]).ok();
+    for place in ["remove/minikube:before", "remove/minikube:after", "forget-network:after"] {
+        killed(&["delete"], place);
+    }
+    lab.manykube(&["delete"]).ok();
+    nothing_is_left(lab);
+}
+
+fn faults(lab: &Lab) {
+    lab.manykube(&["fault", "freeze", "m02"]).ok();
+    let state = docker(lab, &["inspect", "--format", "{{.State.Status}}", "minikube-m02"]);
+    assert_eq!(state.text(), "paused");
+    lab.manykube(&["fault", "thaw", "m02"]).ok();
+    lab.manykube(&["fault", "cut", "m03", "--from", "m02"]).ok();
+    let ping = |to: &str| lab.manykube(&["ssh", "-n", "m03", "--", "busybox", "ping", "-c1", "-W2", to]);
+    assert_ne!(ping("192.168.49.3").code, 0, "m02 from m03");
+    assert_eq!(ping("192.168.49.2").code, 0, "the primary from m03");
+    lab.manykube(&["fault", "heal", "--all"]).ok();
+    assert_eq!(ping("192.168.49.3").code, 0, "m02 from m03 again");
+    lab.manykube(&["fault", "kill", "m02"]).ok();
+    lab.manykube(&["start"]).ok();
+    all_is_well(lab);
 }
 
 /// Names and labels by which other tools find nodes, and the ports of the host that lead to them.
