@@ -39,13 +39,14 @@ pub fn ensure(home: &Home, cluster: &Cluster, node: &Node, now: SystemTime) -> R
 }
 
 fn authority(dir: &Path, now: SystemTime) -> Result<Pair> {
-    let (cert, key) = (dir.join("ca.pem"), dir.join("ca-key.pem"));
-    match (store::read(&cert)?, store::read(&key)?) {
+    let files = [dir.join("ca.pem"), dir.join("ca-key.pem")];
+    store::finish_authority(&files)?;
+    let [cert, key] = &files;
+    match (store::read(cert)?, store::read(key)?) {
         (Some(cert), Some(key)) => Ok(Pair { cert, key }),
         (None, None) => {
             let pair = issue::authority("manykube docker", now)?;
-            store::write(&key, &pair.key, SECRET, Durable::Yes)?;
-            store::write(&cert, &pair.cert, PUBLIC, Durable::Yes)?;
+            store::write_authority(&files, &pair)?;
             Ok(pair)
         }
         _ => bail!("one of {} and {} is missing: put it back, or remove both", cert.display(), key.display()),

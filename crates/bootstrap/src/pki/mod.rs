@@ -164,6 +164,7 @@ impl Identity {
 /// An authority is never replaced because of a file we cannot read: everything it signed, in all
 /// profiles, would be worth nothing. That is for the user to decide.
 fn authority(base: &Path, common_name: &str, now: SystemTime) -> Result<Pair> {
+    store::finish_authority(&store::of_base(base))?;
     let pair = match store::read_pair(base)? {
         (Some(cert), Some(key)) => Pair { cert, key },
         (None, None) => return new_authority(base, common_name, now),
@@ -179,7 +180,7 @@ fn authority(base: &Path, common_name: &str, now: SystemTime) -> Result<Pair> {
 
 fn new_authority(base: &Path, common_name: &str, now: SystemTime) -> Result<Pair> {
     let pair = issue::authority(common_name, now)?;
-    store::write_pair(base, &pair, Durable::Yes)?;
+    store::write_authority(&store::of_base(base), &pair)?;
     Ok(pair)
 }
 
@@ -306,8 +307,21 @@ mod tests {
         let error = ensure(&home, &cluster, SystemTime::now()).err().unwrap().to_string();
         assert!(error.ends_with("ca.key is damaged"), "{error}");
         std::fs::remove_file(dir.path().join("ca.crt")).unwrap();
+        std::fs::write(dir.path().join("ca.key.tmp"), "half").unwrap();
+        std::fs::write(dir.path().join("ca.crt.tmp"), "half").unwrap();
         let error = ensure(&home, &cluster, SystemTime::now()).err().unwrap().to_string();
         assert!(error.ends_with("ca.crt is missing"), "{error}");
+    }
+
+    /// Killed between the two files.
+    #[test]
+    fn half_an_authority_is_finished() {
+        let (dir, home) = home();
+        let cluster = fixture::cluster(1, 0);
+        let made = ensure(&home, &cluster, SystemTime::now()).unwrap();
+        std::fs::rename(dir.path().join("ca.crt"), dir.path().join("ca.crt.tmp")).unwrap();
+        assert!(ensure(&home, &cluster, SystemTime::now()).unwrap().ca == made.ca);
+        assert!(!dir.path().join("ca.crt.tmp").exists());
     }
 
     /// As minikube makes it: RSA, the key in its older form.

@@ -56,6 +56,26 @@ pub fn write_pair(base: &Path, pair: &Pair, durable: Durable) -> Result<()> {
     write(&file(base, "crt"), &pair.cert, PUBLIC, durable)
 }
 
+/// The files of an authority, which is never made again: whoever dies here leaves both or none, or what
+/// [`finish_authority`] finishes.
+pub fn write_authority([cert, key]: &[PathBuf; 2], pair: &Pair) -> Result<()> {
+    prepare(key, &pair.key, SECRET, Durable::Yes)?;
+    prepare(cert, &pair.cert, PUBLIC, Durable::Yes)?;
+    put_in_place(key)?;
+    put_in_place(cert)
+}
+
+/// The key goes first: a prepared certificate without a prepared key is the second half of a pair whose
+/// first is in place.
+pub fn finish_authority([cert, key]: &[PathBuf; 2]) -> Result<()> {
+    if temporary(cert).exists() && !temporary(key).exists() { put_in_place(cert) } else { Ok(()) }
+}
+
+/// `<base>.crt` and `<base>.key`.
+pub fn of_base(base: &Path) -> [PathBuf; 2] {
+    [file(base, "crt"), file(base, "key")]
+}
+
 /// The service accounts' key pair, as kubeadm names it.
 pub fn write_signing_key(base: &Path, private: &str, public: &str) -> Result<()> {
     write(&file(base, "key"), private, SECRET, Durable::Yes)?;
@@ -63,10 +83,23 @@ pub fn write_signing_key(base: &Path, private: &str, public: &str) -> Result<()>
 }
 
 pub(super) fn write(path: &Path, text: &str, mode: u32, durable: Durable) -> Result<()> {
+    prepare(path, text, mode, durable)?;
+    put_in_place(path)
+}
+
+fn temporary(path: &Path) -> PathBuf {
+    PathBuf::from(format!("{}.tmp", path.display()))
+}
+
+fn put_in_place(path: &Path) -> Result<()> {
+    std::fs::rename(temporary(path), path).with_context(|| format!("write {}", path.display()))
+}
+
+fn prepare(path: &Path, text: &str, mode: u32, durable: Durable) -> Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    let temporary = PathBuf::from(format!("{}.tmp", path.display()));
+    let temporary = temporary(path);
     let written = (|| {
         let _ = std::fs::remove_file(&temporary);
         let mut file =
@@ -75,7 +108,7 @@ pub(super) fn write(path: &Path, text: &str, mode: u32, durable: Durable) -> Res
         if durable == Durable::Yes {
             file.sync_all()?;
         }
-        std::fs::rename(&temporary, path)
+        Ok::<_, std::io::Error>(())
     })();
     written.with_context(|| format!("write {}", path.display()))
 }
