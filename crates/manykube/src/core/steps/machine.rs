@@ -5,13 +5,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use bootstrap::api;
 use model::node_spec::PrepareState;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{GRACE, Runner};
 use crate::core::machines::New;
 use crate::core::{look, machines, registry, setup, ssh};
 use crate::report::{Event, Style};
 
+/// So long may the processes of a machine that was killed take to end.
+const DYING: Duration = Duration::from_secs(5);
 /// Is anybody there at all?
 const LOOK_ONCE: Duration = Duration::from_secs(2);
 
@@ -101,6 +103,19 @@ impl Runner<'_> {
             }
             _ => {}
         }
+        let met = drivers::machine::wait_end(self.home(), machine).ok();
+        match (self.bring_up(machine).await, met) {
+            // It was dying when we came: its processes take a moment to end.
+            (Err(why), Some(end)) => match timeout(DYING, end).await {
+                Ok(_) => self.bring_up(machine).await?,
+                Err(_) => return Err(why),
+            },
+            (result, _) => result?,
+        }
+        self.trust(machine).await
+    }
+
+    async fn bring_up(&self, machine: &str) -> Result<()> {
         let spec = machines::spec(self.home(), self.cluster()?, self.node(machine)?, None)?;
         if drivers::machine::init_of(self.home(), machine).is_none() {
             registry::place(self.home(), self.cluster()?, machine)?;
@@ -111,7 +126,7 @@ impl Runner<'_> {
         while !self.agent_is_up(machine).await? {
             sleep(booting.pause()).await;
         }
-        self.trust(machine).await
+        Ok(())
     }
 
     /// Fails when the node says that it will never be.
