@@ -10,7 +10,7 @@ use model::{Cluster, Home, Node};
 
 use super::issue::{self, Pair};
 use super::leaf::{self, Leaf, Signer};
-use super::store::{self, Durable, PUBLIC, SECRET};
+use super::store;
 use super::{check, sans};
 
 const HOURS: u32 = 26280;
@@ -53,7 +53,8 @@ fn authority(dir: &Path, now: SystemTime) -> Result<Pair> {
     }
 }
 
-fn pair(spec: &Leaf, ca: &Pair, [cert, key]: &[std::path::PathBuf; 2], now: SystemTime) -> Result<Pair> {
+fn pair(spec: &Leaf, ca: &Pair, files: &[std::path::PathBuf; 2], now: SystemTime) -> Result<Pair> {
+    let [cert, key] = files;
     if let (Some(cert), Some(key)) = (store::read(cert)?, store::read(key)?) {
         let there = Pair { cert, key };
         if check::leaf(spec, &there, ca, now).is_none() {
@@ -61,8 +62,7 @@ fn pair(spec: &Leaf, ca: &Pair, [cert, key]: &[std::path::PathBuf; 2], now: Syst
         }
     }
     let made = issue::leaf(spec, ca, HOURS, now).context("for the Docker engine")?;
-    store::write(key, &made.key, SECRET, Durable::No)?;
-    store::write(cert, &made.cert, PUBLIC, Durable::No)?;
+    store::write_leaf(files, &made)?;
     Ok(made)
 }
 

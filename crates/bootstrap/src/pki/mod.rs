@@ -20,7 +20,6 @@ use model::{Cluster, Home};
 pub use issue::Pair;
 use leaf::{Leaf, Signer};
 pub use ssh::{SshPair, ssh_pair};
-use store::Durable;
 
 /// Everything the nodes of a cluster need to know and to prove who they are.
 pub struct Pki {
@@ -142,7 +141,7 @@ impl Pki {
             }
         }
         let pair = issue::leaf(spec, ca, hours, now)?;
-        store::write_pair(&base, &pair, Durable::No)?;
+        store::write_leaf(&store::of_base(&base), &pair)?;
         Ok(pair)
     }
 }

@@ -9,8 +9,8 @@ use fs_err as fs;
 
 use super::issue::Pair;
 
-pub(super) const SECRET: u32 = 0o600;
-pub(super) const PUBLIC: u32 = 0o644;
+const SECRET: u32 = 0o600;
+const PUBLIC: u32 = 0o644;
 
 /// Held while certificates are looked at and made; released when dropped.
 pub struct Lock(#[allow(dead_code, reason = "the open file is the lock")] std::fs::File);
@@ -39,21 +39,22 @@ pub fn read(path: &Path) -> Result<Option<String>> {
 
 /// `(certificate, key)` at `<base>.crt` and `<base>.key`, whichever exist.
 pub fn read_pair(base: &Path) -> Result<(Option<String>, Option<String>)> {
-    Ok((read(&file(base, "crt"))?, read(&file(base, "key"))?))
+    let [cert, key] = of_base(base);
+    Ok((read(&cert)?, read(&key)?))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Durable {
+enum Durable {
     /// What cannot be made again waits for the disk.
     Yes,
     /// A leaf that a power cut emptied is simply made again.
     No,
 }
 
-/// The key first: a certificate without a key is worth nothing, and a lost key is noticed.
-pub fn write_pair(base: &Path, pair: &Pair, durable: Durable) -> Result<()> {
-    write(&file(base, "key"), &pair.key, SECRET, durable)?;
-    write(&file(base, "crt"), &pair.cert, PUBLIC, durable)
+/// A leaf. The key first: a certificate without a key is worth nothing, and a lost key is noticed.
+pub fn write_leaf([cert, key]: &[PathBuf; 2], pair: &Pair) -> Result<()> {
+    write(key, &pair.key, SECRET, Durable::No)?;
+    write(cert, &pair.cert, PUBLIC, Durable::No)
 }
 
 /// The files of an authority, which is never made again: whoever dies here leaves both or none, or what
@@ -82,7 +83,7 @@ pub fn write_signing_key(base: &Path, private: &str, public: &str) -> Result<()>
     write(&file(base, "pub"), public, PUBLIC, Durable::Yes)
 }
 
-pub(super) fn write(path: &Path, text: &str, mode: u32, durable: Durable) -> Result<()> {
+fn write(path: &Path, text: &str, mode: u32, durable: Durable) -> Result<()> {
     prepare(path, text, mode, durable)?;
     put_in_place(path)
 }

@@ -63,21 +63,11 @@ impl Driver for Docker {
     }
 
     async fn create(&self, spec: &MachineSpec) -> Result<()> {
-        let paths = Paths::new(&self.home, &spec.name);
-        if paths.exists() {
-            return Ok(());
-        }
-        let spec = spec.clone();
-        tokio::task::spawn_blocking(move || machine::create(&paths, &spec, DriverKind::Docker)).await?
+        machine::create(&self.home, spec, self.kind()).await
     }
 
     async fn configure(&self, spec: &MachineSpec) -> Result<()> {
-        let paths = Paths::new(&self.home, &spec.name);
-        if paths.running().is_some() {
-            bail!("machine {} runs: its files cannot be replaced", spec.name);
-        }
-        let spec = spec.clone();
-        tokio::task::spawn_blocking(move || machine::configure(&paths, &spec)).await?
+        machine::configure(&self.home, spec).await
     }
 
     /// The groups below the container's have to follow, which the engine does not know of; then it is told.

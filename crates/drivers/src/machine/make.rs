@@ -3,9 +3,9 @@
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use model::DriverKind;
+use anyhow::{Context, Result, bail};
 use model::node_spec::{AGENT_PATH, NodeFile};
+use model::{DriverKind, Home};
 
 use super::Paths;
 use crate::driver::MachineSpec;
@@ -14,8 +14,32 @@ use crate::driver::MachineSpec;
 const NEW: &str = ".new";
 const GONE: &str = ".gone";
 
+/// A machine that is there stays as it is.
+pub async fn create(home: &Home, spec: &MachineSpec, driver: DriverKind) -> Result<()> {
+    let paths = Paths::new(home, &spec.name);
+    if paths.exists() {
+        return Ok(());
+    }
+    let spec = spec.clone();
+    tokio::task::spawn_blocking(move || make(&paths, &spec, driver)).await?
+}
+
+/// Writes the files of a machine that does not run.
+pub async fn configure(home: &Home, spec: &MachineSpec) -> Result<()> {
+    let paths = Paths::new(home, &spec.name);
+    if paths.running().is_some() {
+        bail!("machine {} runs: its files cannot be replaced", spec.name);
+    }
+    let files = spec.files.clone();
+    let place_all = move || {
+        files.iter().try_for_each(|file| place(&paths, file))?;
+        write_out(paths.dir())
+    };
+    tokio::task::spawn_blocking(place_all).await?
+}
+
 /// Everything is made beside its final place and renamed, so that a machine exists as a whole.
-pub fn create(paths: &Paths, spec: &MachineSpec, driver: DriverKind) -> Result<()> {
+fn make(paths: &Paths, spec: &MachineSpec, driver: DriverKind) -> Result<()> {
     let parent = paths.dir().parent().context("machines directory")?;
     fs_err::create_dir_all(parent)?;
     let building = Paths::at(parent.join(format!(".{}{NEW}", spec.name)));
@@ -51,12 +75,6 @@ pub fn create(paths: &Paths, spec: &MachineSpec, driver: DriverKind) -> Result<(
     // A host that loses power would keep the names of fresh files without what was in them, and the rename.
     write_out(parent)?;
     fs_err::rename(building.dir(), paths.dir()).context("put the machine in place")
-}
-
-/// Writes the files of a machine that does not run.
-pub fn configure(paths: &Paths, spec: &MachineSpec) -> Result<()> {
-    spec.files.iter().try_for_each(|file| place(paths, file))?;
-    write_out(paths.dir())
 }
 
 /// All that was written to the disk of a directory is on it, in one go: a machine has hundreds of files.
