@@ -1,5 +1,6 @@
 //! One control plane becomes three, five, three and one again, the first of all among those that
-//! go, while clients read and write: no write that was acknowledged is lost.
+//! go, while clients read and write: no write that was acknowledged is lost. Nodes come both ways, the fast one
+//! and by `kubeadm join`.
 
 use std::time::Instant;
 
@@ -18,7 +19,8 @@ fn control_planes_come_and_go_under_load() {
 
     for (change, planes) in [
         (&["node", "add", "--control-plane"][..], 2),
-        (&["node", "add", "--control-plane"], 3),
+        (&["node", "add", "--control-plane", "--join=kubeadm"], 3),
+        (&["node", "add", "w", "--join=kubeadm"], 3),
         (&["node", "add", "--count=2", "--control-plane"], 5),
         (&["node", "delete", "m05"], 4),
         // The primary, and whoever is the primary after it.
@@ -45,6 +47,10 @@ fn control_planes_come_and_go_under_load() {
             println!("    {count} x {why}");
         }
         voters(&lab, planes);
+        if change.contains(&"--join=kubeadm") {
+            // Whoever took it in: it is a node like the others.
+            lab.nothing_to_do();
+        }
     }
     println!("{} acknowledged writes, none lost", traffic.nothing_is_lost(&lab));
     lab.manykube(&["delete"]).ok();

@@ -55,6 +55,9 @@ fn config(pause_image: &str) -> String {
 [plugins."io.containerd.cri.v1.runtime"]
   # A node may lack CAP_SYS_RESOURCE: it cannot lower a score below its own.
   restrict_oom_score_adj = true
+  # It asks every container each second, for the sake of one figure that nobody reads so often: a tenth of
+  # what an idle node costs.
+  stats_collect_period = "10s"
   [plugins."io.containerd.cri.v1.runtime".cni]
     bin_dirs = ["/opt/cni/bin"]
     conf_dir = "/etc/cni/net.d"

@@ -55,5 +55,6 @@ pub fn options() -> Options {
         cgroup_v1: false,
         join: None,
         hold_api: false,
+        by_kubeadm: false,
     }
 }

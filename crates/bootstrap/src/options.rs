@@ -17,6 +17,8 @@ pub struct Options {
     pub join: Option<String>,
     /// A control plane whose API server waits until it is let go.
     pub hold_api: bool,
+    /// `kubeadm join` is to take it in, instead of finding what that would fetch in its place.
+    pub by_kubeadm: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,6 +5,8 @@ pub const CERTS: &str = "/var/lib/minikube/certs";
 pub const ETCD_DATA: &str = "/var/lib/minikube/etcd";
 pub const KUBECONFIG: &str = "/var/lib/minikube/kubeconfig";
 pub const KUBEADM_CONFIG: &str = "/var/tmp/minikube/kubeadm.yaml";
+/// Of a node that `kubeadm join` takes in.
+pub const JOIN_CONFIG: &str = "/var/tmp/minikube/kubeadm-join.yaml";
 pub const KUBERNETES: &str = "/etc/kubernetes";
 pub const MANIFESTS: &str = "/etc/kubernetes/manifests";
 /// Manifests of the components that wait for the first API answer (see `kubeadm::phases`).
@@ -16,7 +18,8 @@ pub const PROGRAMS: &str = "/usr/local/lib/manykube/bin";
 pub const RESOLV_CONF: &str = "/etc/manykube/resolv.conf";
 pub const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
 pub const CRI_SOCKET: &str = "unix:///run/containerd/containerd.sock";
-/// Exists while a control plane is no (voting) member of etcd: its machine has to join anew.
+/// Exists while a control plane is no (voting) member of etcd, and in a node that `kubeadm join` has not
+/// taken in yet: its machine has to join anew.
 pub const OUTSIDE: &str = "/var/lib/minikube/outside";
 /// Exists once kubeadm has written this node's manifests and kubelet configuration.
 pub const PREPARED: &str = "/var/lib/minikube/prepared";

@@ -85,7 +85,7 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
     // One that still runs may still vote: of two members both have to agree that it goes.
     let dismiss = each(Step::RemoveMember, &|n| {
         let seen = look(&n.machine);
-        seen.outside && !seen.bereft && seen.machine == MachineState::Running && carries_on
+        n.control_plane && seen.outside && !seen.bereft && seen.machine == MachineState::Running && carries_on
     });
     let reset = each(Step::RemoveMachine, &|n| look(&n.machine).outside);
     let peers = step_for(Step::Peers, &|n| n.machine != MachineState::Absent && !n.outside && !n.peers);

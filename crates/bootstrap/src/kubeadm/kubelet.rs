@@ -75,9 +75,13 @@ pub fn worker_files(cluster: &Cluster, node: &Node, options: &Options) -> Result
         file("config.yaml", yaml::to_string(&configuration)?),
         file("instance-config.yaml", yaml::to_string(&instance)?),
         file("kubeadm-flags.env", flags),
-        // The kubelet passes hidden files by, and complains for ever where the directory is missing.
-        NodeFile::new(format!("{}/.keep", paths::MANIFESTS), 0o644, ""),
+        no_manifests(),
     ])
+}
+
+/// The kubelet passes hidden files by, and complains for ever where the directory is missing.
+pub fn no_manifests() -> NodeFile {
+    NodeFile::new(format!("{}/.keep", paths::MANIFESTS), 0o644, "")
 }
 
 #[cfg(test)]

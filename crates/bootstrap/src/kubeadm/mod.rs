@@ -3,6 +3,7 @@
 
 mod cluster;
 mod init;
+mod join;
 mod kubelet;
 mod own;
 mod patches;
@@ -13,6 +14,7 @@ use anyhow::Result;
 use model::node_spec::NodeFile;
 use model::{Cluster, Node};
 
+pub use join::{command as join_command, kubelet as joining_kubelet};
 pub use own::IGNORE_FLAG;
 pub use phases::{
     addon_manifest_command, finish_commands, node_spec_parts, own_api_command, release_apiserver_command,
@@ -26,12 +28,25 @@ pub const CLUSTER_NAME: &str = "mk";
 
 pub fn files(cluster: &Cluster, node: &Node, options: &Options) -> Result<Vec<NodeFile>> {
     let mut files = vec![resolv_conf(cluster, options)];
+    if options.by_kubeadm {
+        let join = yaml::to_string(&join::configuration(cluster, node))?;
+        files.push(NodeFile::new(paths::JOIN_CONFIG, 0o600, join));
+        // kubeadm fetches what all nodes have; this is what the node has of its own, and all else again.
+        let kubelet = yaml::to_string(&kubelet::of_node(cluster, node, options))?;
+        files.push(NodeFile::new(
+            format!("{}/kubeletconfiguration+merge.yaml", paths::PATCHES),
+            0o644,
+            kubelet,
+        ));
+    }
+    if options.by_kubeadm || options.join.is_some() {
+        files.push(NodeFile::new(paths::OUTSIDE, 0o600, ""));
+    }
     if node.control_plane {
         files.push(NodeFile::new(paths::KUBEADM_CONFIG, 0o600, config(cluster, node, options)?));
-        files.extend(patches::files(cluster, node, options.join.as_deref())?);
-        if options.join.is_some() {
-            files.push(NodeFile::new(paths::OUTSIDE, 0o600, ""));
-        }
+        files.extend(patches::files(cluster, node, options)?);
+    } else if options.by_kubeadm {
+        files.push(kubelet::no_manifests());
     } else {
         // What `kubeadm join` would fetch from the API, without waiting for one.
         files.extend(kubelet::worker_files(cluster, node, options)?);

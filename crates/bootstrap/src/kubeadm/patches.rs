@@ -6,25 +6,25 @@ use model::node_spec::NodeFile;
 use model::{Cluster, Node};
 use serde_json::{Value, json};
 
-use crate::{paths, yaml};
+use crate::{Options, paths, yaml};
 
 const COMPONENTS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 
 /// kubeadm's startup probes wait 10 s before their first look and 10 s between two, so that a pod
 /// which runs after 2 s is Ready after 10 or 20. The number of tries keeps kubeadm's four minutes.
-pub fn files(cluster: &Cluster, node: &Node, join: Option<&str>) -> Result<Vec<NodeFile>> {
+pub fn files(cluster: &Cluster, node: &Node, options: &Options) -> Result<Vec<NodeFile>> {
     let binaries = cluster.config_of(node).binaries;
     let patch = |component: &str| {
         let replaced = component.parse::<Binary>().is_ok_and(|b| binaries.contains_key(&b));
         patch(component, replaced)
     };
     let mut files: Vec<NodeFile> = COMPONENTS.into_iter().map(patch).collect::<Result<_>>()?;
-    if let Some(members) = join {
+    if let Some(members) = &options.join {
         files.push(etcd_flags(&[
             format!("--initial-cluster={members}"),
             "--initial-cluster-state=existing".to_owned(),
         ])?);
-    } else if cluster.is_ha() {
+    } else if cluster.is_ha() && !options.by_kubeadm {
         files.push(first_members(cluster)?);
     }
     Ok(files)
@@ -64,14 +64,15 @@ mod tests {
 
     fn of(control_planes: u32, workers: u32, join: Option<&str>) -> Result<Vec<NodeFile>> {
         let cluster = crate::fixture::cluster(control_planes, workers);
-        files(&cluster, &cluster.nodes[0], join)
+        let options = Options { join: join.map(str::to_owned), ..crate::fixture::options() };
+        files(&cluster, &cluster.nodes[0], &options)
     }
 
     #[test]
     fn a_program_of_the_users_hides_the_images() {
         let mut cluster = crate::fixture::cluster(1, 0);
         cluster.nodes[0].config.binaries.insert(Binary::KubeScheduler, "/tmp/mine".into());
-        let files = files(&cluster, &cluster.nodes[0], None).unwrap();
+        let files = files(&cluster, &cluster.nodes[0], &crate::fixture::options()).unwrap();
         let text = |i: usize| String::from_utf8_lossy(&files[i].data).into_owned();
         assert!(text(3).contains("path: /usr/local/lib/manykube/bin/kube-scheduler"), "{}", text(3));
         assert!(!text(1).contains("hostPath"));

@@ -38,6 +38,12 @@ const LATE: [&str; 2] = ["kube-controller-manager.yaml", "kube-scheduler.yaml"];
 /// other and make the same roles against each other, and nobody is ready before all are.
 pub fn node_spec_parts(cluster: &Cluster, node: &Node, hold_api: bool) -> (Vec<Prepare>, Kubelet) {
     let prepare = if node.control_plane { vec![prepare_control_plane(hold_api)] } else { vec![] };
+    let argv = kubelet_argv(cluster, node);
+    let kubelet = Kubelet { argv, env_files: vec![format!("{KUBELET}/kubeadm-flags.env")], env: vec![] };
+    (prepare, kubelet)
+}
+
+pub fn kubelet_argv(cluster: &Cluster, node: &Node) -> Vec<String> {
     let mut argv = vec![
         "kubelet".into(),
         format!("--config={KUBELET}/config.yaml"),
@@ -45,8 +51,7 @@ pub fn node_spec_parts(cluster: &Cluster, node: &Node, hold_api: bool) -> (Vec<P
     ];
     let own = own::kubelet_flags(&cluster.config_of(node), node.control_plane);
     argv.extend(own.iter().map(|(flag, value)| format!("--{flag}={value}")));
-    let kubelet = Kubelet { argv, env_files: vec![format!("{KUBELET}/kubeadm-flags.env")], env: vec![] };
-    (prepare, kubelet)
+    argv
 }
 
 /// The marker comes last: interrupted anywhere, all of it runs again and does the same.
@@ -106,7 +111,7 @@ fn init_only(phases: &[&str]) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
-fn shell(script: &str) -> Vec<String> {
+pub fn shell(script: &str) -> Vec<String> {
     vec!["/bin/sh".into(), "-c".into(), script.into()]
 }
 

@@ -151,7 +151,7 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
         setup: plan::Setup::AsWanted,
         api_certificate: true,
         bereft: false,
-        outside: control_plane.is_some() && outside_file(home, machine).exists(),
+        outside: node.is_some() && outside_file(home, machine).exists(),
     }
 }
 

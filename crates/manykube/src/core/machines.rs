@@ -32,14 +32,16 @@ pub struct New<'a> {
     pub join: Option<String>,
     /// Its API server comes later than that of the primary.
     pub hold_api: bool,
+    /// See `bootstrap::Options`.
+    pub by_kubeadm: bool,
 }
 
 /// With `new`, all files of a machine that is to be created; without, what it takes to boot one.
 pub fn spec(home: &Home, cluster: &Cluster, node: &Node, new: Option<New<'_>>) -> Result<MachineSpec> {
     let image = root_image(home, cluster, node)?;
     let mut files = Vec::new();
-    if let Some(New { pki, join, hold_api }) = new {
-        let options = Options { join, hold_api, ..options(cluster, &image)? };
+    if let Some(New { pki, join, hold_api, by_kubeadm }) = new {
+        let options = Options { join, hold_api, by_kubeadm, ..options(cluster, &image)? };
         files = bootstrap::node_files(cluster, node, pki, &options)?;
         let document = node_spec(cluster, node, &options);
         files.push(NodeFile::new(SPEC_PATH, 0o600, serde_json::to_vec_pretty(&document)?));
@@ -126,6 +128,7 @@ pub fn options(cluster: &Cluster, image: &NodeImage) -> Result<Options> {
         cgroup_v1: drivers::cgroup_v1()?,
         join: None,
         hold_api: false,
+        by_kubeadm: false,
     })
 }
 
@@ -158,7 +161,11 @@ fn peers(cluster: &Cluster, elects: bool) -> Peers {
 }
 
 fn node_spec(cluster: &Cluster, node: &Node, options: &Options) -> NodeSpec {
-    let (prepare, kubelet) = bootstrap::node_spec_parts(cluster, node, options.hold_api);
+    let (prepare, kubelet) = if options.by_kubeadm {
+        (vec![], bootstrap::joining_kubelet(cluster, node))
+    } else {
+        bootstrap::node_spec_parts(cluster, node, options.hold_api)
+    };
     // Not for one that joins: the certificate of the primary was made before anybody knew of it.
     let early = options.hold_api && options.join.is_none();
     let primary = cluster.primary().filter(|p| early && p.name != node.name);

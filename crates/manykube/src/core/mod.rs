@@ -126,6 +126,17 @@ pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Star
 
 /// Brings up some nodes of a cluster that runs, new ones and such that were stopped.
 pub async fn add(ctx: &Ctx, cluster: &Cluster, machines: &[String], limit: Duration) -> Result<Started> {
+    add_by(ctx, cluster, machines, limit, false).await
+}
+
+/// The same, with nodes that come taken in by `kubeadm join` if that is wanted.
+pub async fn add_by(
+    ctx: &Ctx,
+    cluster: &Cluster,
+    machines: &[String],
+    limit: Duration,
+    by_kubeadm: bool,
+) -> Result<Started> {
     let driver = driver(ctx, cluster.driver);
     let observed = look::observe(&ctx.home, cluster, &*driver).await?;
     if !observed.configured {
@@ -138,7 +149,7 @@ pub async fn add(ctx: &Ctx, cluster: &Cluster, machines: &[String], limit: Durat
     if plan.is_empty() {
         return Ok(Started::AlreadyRunning);
     }
-    let runner = Runner::new(ctx, cluster, &*driver, limit);
+    let runner = Runner { by_kubeadm, ..Runner::new(ctx, cluster, &*driver, limit) };
     run(&runner, &plan).await?;
     containers::follow::resume(&ctx.home, &cluster.name)?;
     registry::resume(&ctx.home, cluster)?;
@@ -273,6 +284,7 @@ async fn delete_from(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>, driver
         driver,
         patience: TAKE_DOWN,
         departing: None,
+        by_kubeadm: false,
         shared: Shared::default(),
     };
     run(&runner, &plan::delete(machines.keys())).await

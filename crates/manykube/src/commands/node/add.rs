@@ -4,6 +4,7 @@ use anyhow::Result;
 use model::config_file::ConfigFile;
 use model::{Cluster, Fault, Node, Reason};
 
+use super::args::Join;
 use super::wanted::Request;
 use super::{Among, WAIT, common, load, remove, role, shown};
 use crate::ctx::Ctx;
@@ -87,7 +88,8 @@ pub async fn add(ctx: &Ctx, request: &Request) -> Result<()> {
         crate::commands::start::desired::even(cluster).into_iter().for_each(|w| ctx.warn(w));
     }
     prepared.save(ctx)?;
-    if let Err(error) = core::add(ctx, cluster, &prepared.machines(), WAIT).await {
+    let by_kubeadm = request.join == Join::Kubeadm;
+    if let Err(error) = core::add_by(ctx, cluster, &prepared.machines(), WAIT, by_kubeadm).await {
         if request.delete_on_failure && !ctx.cancel.is_cancelled() {
             for node in new.iter().rev() {
                 remove(ctx, &load(ctx)?, node, true).await?;

@@ -76,11 +76,23 @@ pub struct AddArgs {
     /// How many
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub count: u32,
+    /// How it joins
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    pub join: Join,
     /// Remove what did not come up
     #[arg(long)]
     pub delete_on_failure: bool,
     #[command(flatten)]
     pub flags: NodeFlags,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Join {
+    /// With all that it needs put in its place before it boots: the fastest
+    #[default]
+    Direct,
+    /// By `kubeadm join` in the node, as on any host
+    Kubeadm,
 }
 
 #[derive(Debug, Clone, clap::Args)]

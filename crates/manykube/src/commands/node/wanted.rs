@@ -2,7 +2,7 @@
 
 use model::{Cluster, Fault, Node, Reason, names};
 
-use super::args::{AddArgs, CreateArgs};
+use super::args::{AddArgs, CreateArgs, Join};
 use super::change;
 use crate::args::node_flags::{Edit, NodeFlags};
 use crate::host;
@@ -17,6 +17,7 @@ pub struct Request {
     pub worker: bool,
     pub count: u32,
     pub delete_on_failure: bool,
+    pub join: Join,
     pub edit: Edit,
 }
 
@@ -27,6 +28,7 @@ impl Request {
             worker: args.worker,
             count: args.count,
             delete_on_failure: args.delete_on_failure,
+            join: args.join,
             ..Request::one(args.name.get()?, &args.flags)?
         })
     }
@@ -39,7 +41,15 @@ impl Request {
     pub fn one(name: Option<&str>, flags: &NodeFlags) -> Result<Request, Fault> {
         let name = name.map(str::to_owned);
         let edit = flags.edit(host::size())?;
-        Ok(Request { name, control_plane: false, worker: true, count: 1, delete_on_failure: false, edit })
+        Ok(Request {
+            name,
+            control_plane: false,
+            worker: true,
+            count: 1,
+            delete_on_failure: false,
+            join: Join::Direct,
+            edit,
+        })
     }
 
     /// Nodes that are not in the cluster yet; or, when this very request was cut short, those of it.

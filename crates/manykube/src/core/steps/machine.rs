@@ -33,7 +33,8 @@ impl Runner<'_> {
         let node = self.node(machine)?;
         // Machines that are made this way form the cluster; who comes later is made as a member.
         let hold_api = node.control_plane && !self.is_primary(machine)?;
-        let new = New { pki: self.shared.pki(self.home(), cluster)?, join: None, hold_api };
+        let pki = self.shared.pki(self.home(), cluster)?;
+        let new = New { pki, join: None, hold_api, by_kubeadm: self.by_kubeadm };
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.shared.check(&spec.image)?;
         self.driver.create(&spec).await?;
@@ -44,7 +45,8 @@ impl Runner<'_> {
     /// A control plane's manifests are made anew as well, from the data that it has.
     pub(super) async fn configure(&self, machine: &str) -> Result<()> {
         let (cluster, node) = (self.cluster()?, self.node(machine)?);
-        let new = New { pki: self.shared.pki(self.home(), cluster)?, join: None, hold_api: false };
+        let pki = self.shared.pki(self.home(), cluster)?;
+        let new = New { pki, join: None, hold_api: false, by_kubeadm: false };
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.driver.configure(&spec).await?;
         let prepared = bootstrap::paths::PREPARED.trim_start_matches("/var/");
@@ -112,7 +114,11 @@ impl Runner<'_> {
             },
             (result, _) => result?,
         }
-        self.trust(machine).await
+        self.trust(machine).await?;
+        if !self.node(machine)?.control_plane && look::outside_file(self.home(), machine).exists() {
+            self.kubeadm_join(machine).await?;
+        }
+        Ok(())
     }
 
     async fn bring_up(&self, machine: &str) -> Result<()> {

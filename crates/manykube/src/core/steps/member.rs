@@ -28,14 +28,15 @@ impl Runner<'_> {
         let others: Vec<String> = others().filter(|m| look::has_etcd_data(self.home(), m)).collect();
         let learner = async {
             etcd.forget(machine, node.ip).await?;
-            etcd.add_learner(machine, node.ip).await
+            // kubeadm does this itself.
+            if self.by_kubeadm { Ok(None) } else { etcd.add_learner(machine, node.ip).await.map(Some) }
         };
         let members = tokio::select! {
             members = learner => members?,
             lost = self.majority_is_lost(&others) => return Err(lost.fault(self.ctx).into()),
         };
-        let join = Some(bootstrap::etcd::initial_cluster(&members, machine));
-        let new = New { pki, join, hold_api: true };
+        let join = members.map(|members| bootstrap::etcd::initial_cluster(&members, machine));
+        let new = New { pki, join, hold_api: !self.by_kubeadm, by_kubeadm: self.by_kubeadm };
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.shared.check(&spec.image)?;
         self.driver.create(&spec).await?;
@@ -43,8 +44,17 @@ impl Runner<'_> {
         setup::made(self.home(), cluster, node)
     }
 
+    /// The mark goes last: whoever finds it makes the machine anew.
+    pub(super) async fn kubeadm_join(&self, machine: &str) -> Result<()> {
+        self.in_node(machine, &bootstrap::join_command()).await?;
+        Ok(fs_err::remove_file(look::outside_file(self.home(), machine))?)
+    }
+
     /// A learner that has not caught up is refused, so this is asked until it is not.
     pub(super) async fn promote_member(&self, machine: &str) -> Result<()> {
+        if self.by_kubeadm {
+            return self.kubeadm_join(machine).await;
+        }
         let (cluster, node) = (self.cluster()?, self.node(machine)?);
         let etcd = Etcd { home: self.home(), cluster, driver: self.driver, without: machine };
         let began = Instant::now();

@@ -38,6 +38,8 @@ pub struct Runner<'a> {
     pub patience: Duration,
     /// A node that is not in `cluster` any more, but still there.
     pub departing: Option<&'a Node>,
+    /// Nodes that come are taken in by `kubeadm join`.
+    pub by_kubeadm: bool,
     pub shared: Shared,
 }
 
@@ -50,6 +52,7 @@ impl<'a> Runner<'a> {
             driver,
             patience,
             departing: None,
+            by_kubeadm: false,
             shared: Shared::default(),
         }
     }
