@@ -11,7 +11,10 @@ PACKAGES := mmdebstrap gcc libc6-dev libseccomp-dev pkg-config
 # What the system tests look at the host with: their own eyes, not the product's.
 PACKAGES += nftables iproute2 util-linux openssl
 # Test results of a system test are worth nothing while another one uses the cores.
-SYSTEM   := cargo test --release --locked -p system-tests -- --test-threads=1 --nocapture
+SYSTEM   := cargo test --release --locked -p system-tests
+ALONE    := -- --test-threads=1 --nocapture
+# What is seen of clusters that are containers of a Docker engine as well.
+ON_DOCKER := single_node high_availability
 
 .PHONY: help deps build image up down test unit system docs lint advisories bench failover vip endurance chaos test-crash vm clean
 
@@ -50,7 +53,8 @@ system: image ## Run the tests on real clusters (root)
 	@command -v docker >/dev/null && command -v dockerd >/dev/null || { echo "installing docker.io"; apt-get update -qq && \
 		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io >/dev/null; }
 	$(MANYKUBE) node-image build --kubelet --kubernetes-version 1.36
-	$(SYSTEM)
+	$(SYSTEM) $(ALONE)
+	LAB_DRIVER=docker $(SYSTEM) $(addprefix --test ,$(ON_DOCKER)) $(ALONE)
 
 docs: build ## Write docs/cli.md anew from the command line's definition
 	$(MANYKUBE) generate-docs --path docs

@@ -1,4 +1,5 @@
-//! A Docker engine of a test's own: its data, its socket and its bridges are the lab's.
+//! A Docker engine of a test's own: its socket and its bridges are the lab's. Its data are shared by the tests of a
+//! work tree, one after the other, so that the node image is brought to an engine once.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,14 +17,28 @@ const SYS_RESOURCE: u64 = 1 << 24;
 pub struct Engine {
     dir: PathBuf,
     process: Option<Child>,
+    /// Of data that are shared: one engine has them at a time.
+    _turn: Option<File>,
 }
 
 impl Engine {
-    /// In the network namespace of this thread. `dir` is to be on a real disk, and its path short: the engine
-    /// has sockets in it.
+    /// In the network namespace of this thread, with data of its own. `dir` is to be on a real disk, and its path
+    /// short: the engine has sockets in it.
     pub fn start(dir: &Path) -> Engine {
-        let mut engine = Engine { dir: dir.to_owned(), process: None };
+        let mut engine = Engine { dir: dir.to_owned(), process: None, _turn: None };
         engine.up();
+        engine
+    }
+
+    /// The same with data that are kept. Waits for its turn, and clears away what a test that was killed has left.
+    pub fn shared(dir: &Path) -> Engine {
+        std::fs::create_dir_all(dir).expect("make the engine's directory");
+        let turn = File::create(dir.join("turn")).expect("the lock of the engine's data");
+        turn.lock().expect("wait for the engine's data");
+        let mut engine = Engine { dir: dir.to_owned(), process: None, _turn: Some(turn) };
+        engine.bury();
+        engine.up();
+        engine.sweep();
         engine
     }
 
@@ -36,7 +51,9 @@ impl Engine {
         std::fs::create_dir_all(&self.dir).expect("make the engine's directory");
         let at = |name: &str| self.dir.join(name);
         let log = File::options().create(true).append(true).open(at("log")).expect("the engine's log");
-        let mut command = Command::new("dockerd");
+        // A test that is killed takes its engine along, and that its containers.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM", "dockerd"]);
         command.arg("--data-root").arg(at("data")).arg("--exec-root").arg(at("run"));
         command.arg("--pidfile").arg(at("pid")).arg("-H").arg(self.host());
         command.args(["--bip", "10.201.0.1/24"]);
@@ -69,6 +86,53 @@ impl Engine {
         });
     }
 
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// It was killed.
+    pub fn reap(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.wait().expect("wait for the engine");
+        }
+    }
+
+    /// The engine of a test that was killed has been asked to end; where it does not, it is made to.
+    fn bury(&self) {
+        let pid =
+            std::fs::read_to_string(self.dir.join("pid")).ok().and_then(|text| text.trim().parse().ok());
+        let Some(pid) = pid.map(Pid::from_raw) else { return };
+        let lives = || {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(&*self.dir.join("data").to_string_lossy())
+        };
+        let asked = Instant::now();
+        while lives() {
+            if asked.elapsed() > Duration::from_secs(30) {
+                let _ = kill(pid, Signal::SIGKILL);
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let _ = std::fs::remove_file(self.dir.join("pid"));
+    }
+
+    /// All but the node images.
+    pub fn sweep(&self) {
+        let each = |list: &[&str], remove: &[&str], keep: &str| {
+            let found = self.docker(list).stdout;
+            let found: Vec<&str> =
+                found.lines().filter(|l| keep.is_empty() || !l.starts_with(keep)).collect();
+            if !found.is_empty() {
+                self.docker(&[remove, &found].concat());
+            }
+        };
+        each(&["ps", "--all", "--quiet"], &["rm", "--force", "--volumes"], "");
+        each(&["network", "ls", "--quiet", "--filter", "type=custom"], &["network", "rm"], "");
+        each(&["volume", "ls", "--quiet"], &["volume", "rm", "--force"], "");
+        let format = "{{.Repository}}:{{.Tag}}";
+        each(&["images", "--format", format], &["rmi", "--force"], "manykube/node:v");
+    }
+
     /// The docker command, with this engine.
     pub fn docker(&self, args: &[&str]) -> Ran {
         let began = Instant::now();
@@ -79,6 +143,9 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        if self.process.is_some() {
+            self.sweep();
+        }
         if std::thread::panicking() {
             let log = std::fs::read_to_string(self.dir.join("log")).unwrap_or_default();
             let tail: Vec<&str> = log.lines().rev().take(20).collect();

@@ -1,12 +1,16 @@
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::eventually;
+use crate::neighbours::{Neighbours, pids};
+use crate::{Lab, eventually};
 
-/// Everything on a host that a cluster could leave behind, as sets that can be compared.
+/// Everything on a host that a lab's clusters could leave behind, as sets that can be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Footprint {
+    places: Vec<PathBuf>,
+    /// Nobody else has a cluster on this host: what is set for all of it is set by this lab.
+    alone: bool,
     pub processes: BTreeSet<String>,
     pub mounts: BTreeSet<String>,
     pub namespaces: BTreeSet<String>,
@@ -32,26 +36,37 @@ const SETTINGS: [&str; 11] = [
 ];
 
 impl Footprint {
-    /// Of this thread's network namespace and of the whole host otherwise.
-    pub fn take() -> Footprint {
+    /// Of this thread's network namespace and of the whole host otherwise, but for what others have on it.
+    pub fn take(lab: &Lab) -> Footprint {
+        Footprint::of(lab.places())
+    }
+
+    fn of(places: Vec<PathBuf>) -> Footprint {
+        let others = Neighbours::of(&places);
         Footprint {
-            processes: processes(),
-            mounts: lines("/proc/self/mountinfo"),
-            namespaces: namespaces(),
+            alone: others.none(),
+            processes: processes(&others),
+            mounts: lines("/proc/self/mountinfo").into_iter().filter(|m| !others.have_mount(m)).collect(),
+            namespaces: namespaces(&others),
             links: lines("/proc/thread-self/net/dev")
                 .into_iter()
                 .filter_map(|l| Some(l.split_once(':')?.0.trim().to_owned()))
                 .collect(),
-            routes: lines("/proc/thread-self/net/fib_trie"),
+            // Its other lines tell how the kernel has arranged them.
+            routes: lines("/proc/thread-self/net/fib_trie")
+                .into_iter()
+                .filter(|l| l.contains("|--"))
+                .collect(),
             nft_tables: nft_tables(),
             cgroups: directories(Path::new("/sys/fs/cgroup"))
                 .into_iter()
-                .filter(|d| d.contains("kube"))
+                .filter(|d| d.contains("kube") && !others.have_group(d))
                 .collect(),
             settings: SETTINGS
                 .iter()
                 .map(|s| format!("{s} = {}", read(&format!("/proc/sys/{s}")).trim()))
                 .collect(),
+            places,
         }
     }
 
@@ -60,7 +75,7 @@ impl Footprint {
     #[track_caller]
     pub fn assert_nothing_left(&self) {
         eventually("nothing is left behind", Duration::from_secs(5), || {
-            let left = Footprint::take().left_since(self);
+            let left = Footprint::of(self.places.clone()).left_since(self);
             if left.is_empty() { Ok(()) } else { Err(left.join("\n")) }
         });
     }
@@ -77,14 +92,16 @@ impl Footprint {
             ("cgroup", &self.cgroups, &before.cgroups),
             ("setting", &self.settings, &before.settings),
         ];
-        pairs
+        // Others raise what their clusters need, and lower it again.
+        let comparable = if self.alone && before.alone { pairs.len() } else { pairs.len() - 1 };
+        pairs[..comparable]
             .iter()
             .flat_map(|(kind, now, then)| now.difference(then).map(move |x| format!("{kind}: {x}")))
             .collect()
     }
 }
 
-fn read(path: &str) -> String {
+pub fn read(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
@@ -92,27 +109,23 @@ fn lines(path: &str) -> BTreeSet<String> {
     read(path).lines().map(str::to_owned).collect()
 }
 
-fn pids() -> Vec<u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
-}
-
 /// What a cluster could have started: everything in a machine's cgroup or in this test's network, and
 /// programs of ours wherever they are. Other users of the host come and go as they like.
-fn of_clusters() -> Vec<u32> {
+fn of_clusters(others: &Neighbours) -> Vec<u32> {
     let me = std::process::id();
     let net = std::fs::read_link("/proc/thread-self/ns/net").ok();
     let ours = |pid: &u32| {
-        read(&format!("/proc/{pid}/cgroup")).contains("/manykube/")
-            || read(&format!("/proc/{pid}/comm")).trim() == "manykube"
-            || std::fs::read_link(format!("/proc/{pid}/ns/net")).ok() == net
+        std::fs::read_link(format!("/proc/{pid}/ns/net")).ok() == net
+            || !others.have_process(*pid)
+                && (read(&format!("/proc/{pid}/cgroup")).contains("/manykube/")
+                    || read(&format!("/proc/{pid}/comm")).trim() == "manykube")
     };
     pids().into_iter().filter(|pid| *pid != me).filter(ours).collect()
 }
 
 /// Zombies too, but no kernel threads.
-fn processes() -> BTreeSet<String> {
-    of_clusters()
+fn processes(others: &Neighbours) -> BTreeSet<String> {
+    of_clusters(others)
         .into_iter()
         .filter_map(|pid| {
             let stat = read(&format!("/proc/{pid}/stat"));
@@ -124,9 +137,9 @@ fn processes() -> BTreeSet<String> {
         .collect()
 }
 
-fn namespaces() -> BTreeSet<String> {
+fn namespaces(others: &Neighbours) -> BTreeSet<String> {
     let kinds = ["mnt", "pid", "net", "uts", "ipc", "cgroup"];
-    of_clusters()
+    of_clusters(others)
         .into_iter()
         .flat_map(|pid| kinds.map(|kind| std::fs::read_link(format!("/proc/{pid}/ns/{kind}"))))
         .filter_map(|link| Some(link.ok()?.to_string_lossy().into_owned()))

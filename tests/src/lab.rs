@@ -11,14 +11,23 @@ use crate::{Engine, Ran};
 /// A home, a kubeconfig and a network namespace for one test. What the test leaves is removed, also
 /// when it fails.
 pub struct Lab {
-    /// Ended after the clusters are removed, before the directory is.
+    /// What the clusters are containers of, where they are. Ended after they are removed, before the directory is.
     pub engine: Option<Engine>,
     dir: TempDir,
 }
 
 impl Lab {
-    /// Moves this thread, and all that it starts, into a fresh network namespace.
+    /// With the driver that LAB_DRIVER names: `make test` runs some tests a second time.
     pub fn new() -> Lab {
+        match std::env::var("LAB_DRIVER").as_deref() {
+            Err(_) | Ok("native") => Lab::with_native(),
+            Ok("docker") => Lab::with_docker(),
+            Ok(other) => panic!("LAB_DRIVER={other}: native or docker"),
+        }
+    }
+
+    /// Moves this thread, and all that it starts, into a fresh network namespace.
+    pub fn with_native() -> Lab {
         assert!(nix::unistd::geteuid().is_root(), "system tests make namespaces: run them as root");
         unshare(CloneFlags::CLONE_NEWNET).expect("make a network namespace");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
@@ -27,19 +36,30 @@ impl Lab {
             let lo = net.link("lo").await.expect("lo").expect("a namespace has lo");
             net.up(lo.index).await.expect("switch lo on");
         });
-        // On the disk of the work tree: images are linked, not copied, within one file system.
-        let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/system-tests");
-        std::fs::create_dir_all(&base).expect("make the directory of the tests");
-        let base = base.canonicalize().expect("the directory of the tests");
-        let dir = TempDir::with_prefix_in("lab-", base).expect("make a home");
+        let dir = TempDir::with_prefix_in("lab-", base()).expect("make a home");
         Lab { dir, engine: None }
     }
 
     /// The same with a Docker engine in that namespace: clusters are its containers unless they are to be others.
     pub fn with_docker() -> Lab {
-        let mut lab = Lab::new();
-        lab.engine = Some(Engine::start(&lab.path("e")));
+        let mut lab = Lab::with_native();
+        lab.engine = Some(Engine::shared(&base().join("engine")));
         lab
+    }
+
+    /// Where on the disk all of it lies.
+    pub fn places(&self) -> Vec<PathBuf> {
+        let engine = self.engine.as_ref().map(|engine| engine.dir().to_owned());
+        engine.into_iter().chain([self.dir.path().to_owned()]).collect()
+    }
+
+    /// For what cannot be so with containers: says that it is left out, and why.
+    pub fn skips_on_docker(&self, what: &str, why: &str) -> bool {
+        let skips = self.engine.is_some();
+        if skips {
+            println!("left out on docker: {what}: {why}");
+        }
+        skips
     }
 
     pub fn home(&self) -> PathBuf {
@@ -77,13 +97,19 @@ impl Lab {
             .env("KUBECONFIG", self.kubeconfig())
             .env("DOCKER_HOST", engine)
             .stdin(Stdio::null());
+        if self.engine.is_some() {
+            // What is chosen by itself is another one when something is wrong with the engine.
+            command.env("MANYKUBE_DRIVER", "docker");
+        }
         command
     }
 
     pub fn manykube(&self, args: &[&str]) -> Ran {
         let began = Instant::now();
         let output = self.command(args).output().expect("run manykube");
-        Ran::new(format!("manykube {}", args.join(" ")), output, began.elapsed())
+        let ran = Ran::new(format!("manykube {}", args.join(" ")), output, began.elapsed());
+        took(&ran.command, ran.elapsed);
+        ran
     }
 
     /// The real kubectl, by way of `manykube kubectl`.
@@ -124,6 +150,13 @@ impl Lab {
     }
 }
 
+/// On the disk of the work tree: images are linked, not copied, within one file system.
+fn base() -> PathBuf {
+    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/system-tests");
+    std::fs::create_dir_all(&base).expect("make the directory of the tests");
+    base.canonicalize().expect("the directory of the tests")
+}
+
 impl Default for Lab {
     fn default() -> Lab {
         Lab::new()
@@ -149,9 +182,19 @@ pub fn eventually<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Resul
     let began = Instant::now();
     loop {
         match ask() {
-            Ok(value) => return value,
+            Ok(value) => {
+                took(what, began.elapsed());
+                return value;
+            }
             Err(why) if began.elapsed() > limit => panic!("{what}: not within {limit:?}: {why}"),
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }
+    }
+}
+
+/// LAB_TIMES=1 tells what a test waits for.
+fn took(what: &str, time: Duration) {
+    if time > Duration::from_secs(1) && std::env::var_os("LAB_TIMES").is_some() {
+        println!("  {:5.1} s {what}", time.as_secs_f32());
     }
 }

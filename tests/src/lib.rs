@@ -10,6 +10,8 @@ pub mod health;
 mod http;
 mod lab;
 pub mod machine;
+mod neighbours;
+pub mod power;
 mod ran;
 mod recorded;
 pub mod scan;

@@ -79,7 +79,7 @@ fn workers_that_come_and_go() {
 #[test]
 fn control_planes_that_come_and_go() {
     let lab = Lab::new();
-    let before = Footprint::take();
+    let before = Footprint::take(&lab);
     lab.manykube(&["start"]).ok();
     cycle(
         &lab,

@@ -31,7 +31,7 @@ enum Fault {
 #[test]
 fn the_holder_is_lost_again_and_again() {
     let lab = Lab::new();
-    let before = Footprint::take();
+    let before = Footprint::take(&lab);
     lab.manykube(&["start", "--ha"]).ok();
     let traffic = Traffic::start(&lab, &format!("{VIP}:8443"));
     let rounds = rounds("FAILOVER_ROUNDS", 2);

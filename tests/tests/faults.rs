@@ -16,7 +16,7 @@ const M03: &str = "192.168.49.4:10250";
 #[test]
 fn faults_come_and_go() {
     let lab = Lab::new();
-    let before = Footprint::take();
+    let before = Footprint::take(&lab);
     // A start that fails leaves as little as one that does not.
     let wrong = ["start", "--extra-config=apiserver.no-such-flag=1", "--wait-timeout=8s"];
     assert_ne!(lab.manykube(&wrong).code, 0);

@@ -13,7 +13,7 @@ const VIP: &str = "192.168.49.254";
 #[test]
 fn control_planes_come_and_go_under_load() {
     let lab = Lab::new();
-    let before = Footprint::take();
+    let before = Footprint::take(&lab);
     lab.manykube(&["start"]).ok();
     let traffic = Traffic::start(&lab, &format!("{VIP}:8443"));
 

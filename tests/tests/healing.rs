@@ -14,7 +14,7 @@ const LONG_AGO: &str = "100000000";
 #[test]
 fn start_repairs_what_can_be_repaired() {
     let lab = Lab::new();
-    let before = Footprint::take();
+    let before = Footprint::take(&lab);
     lab.manykube(&["start", "--ha"]).ok();
     lab.kubectl(&["create", "configmap", "kept", "--from-literal=key=value"]).ok();
 

@@ -11,7 +11,7 @@ const SOON: Duration = Duration::from_secs(60);
 #[test]
 fn one_control_plane_may_be_lost() {
     let lab = Lab::new();
-    let before = Footprint::take();
+    let before = Footprint::take(&lab);
     let started = lab.manykube(&["start", "--ha", "--nodes=4"]).ok();
     println!("start of 3 control planes and a worker: {:.1} s", started.elapsed.as_secs_f32());
 

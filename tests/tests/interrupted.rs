@@ -13,7 +13,7 @@ const MOMENTS_MS: [u64; 6] = [5, 60, 200, 500, 2500, 6000];
 #[test]
 fn killed_starts_are_finished_by_the_next() {
     let lab = Lab::new();
-    let before = Footprint::take();
+    let before = Footprint::take(&lab);
     for moment in MOMENTS_MS {
         let mut start = lab.spawn(&["start"]);
         std::thread::sleep(Duration::from_millis(moment));

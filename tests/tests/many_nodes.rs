@@ -12,7 +12,7 @@ const VIP: &str = "192.168.49.254";
 #[test]
 fn many_nodes_come_and_go() {
     let lab = Lab::new();
-    let before = Footprint::take();
+    let before = Footprint::take(&lab);
 
     start(&lab);
     etcd_has(&lab, "ha-demo", &["ha-demo", "ha-demo-m02", "ha-demo-m03"]);

@@ -7,7 +7,7 @@ const WORKERS: usize = 8;
 #[test]
 fn workers_come_by_the_dozen() {
     let lab = Lab::new();
-    let before = Footprint::take();
+    let before = Footprint::take(&lab);
     lab.manykube(&["start"]).ok();
     let added = lab.manykube(&["node", "add", &format!("--count={WORKERS}")]).ok();
     println!("{WORKERS} workers: {:.1} s", added.elapsed.as_secs_f32());

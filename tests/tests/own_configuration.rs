@@ -106,7 +106,7 @@ fn where_is(lab: &Lab, pod: &str) -> String {
 #[test]
 fn every_node_its_own_configuration() {
     let lab = Lab::new();
-    let before = Footprint::take();
+    let before = Footprint::take(&lab);
     std::fs::create_dir(lab.path("data")).expect("a directory");
     std::fs::write(lab.path("data/x"), "from the host\n").expect("a file");
     let own = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own, namespace: default}\ndata: {a: b}\n";

@@ -18,7 +18,7 @@ const NODES: [&str; 5] = ["minikube", "minikube-m02", "minikube-m03", "minikube-
 #[test]
 fn the_same_nodes_come_back() {
     let lab = Lab::new();
-    let before = Footprint::take();
+    let before = Footprint::take(&lab);
     lab.manykube(&["start", "--nodes=5", "--control-planes=3"]).ok();
     lab.kubectl(&["label", "node", "minikube-m02", "minikube-m05", "test.example/colour=green"]).ok();
     lab.kubectl(&["taint", "node", "minikube-m03", "minikube-m04", "test.example/kept=yes:PreferNoSchedule"])

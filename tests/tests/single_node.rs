@@ -9,7 +9,7 @@ const POD: Duration = Duration::from_secs(60);
 #[test]
 fn a_node_from_nothing_to_nothing() {
     let lab = Lab::new();
-    let before = Footprint::take();
+    let before = Footprint::take(&lab);
 
     start(&lab);
     second_start_changes_nothing(&lab);
@@ -114,7 +114,7 @@ spec:
       containers:
         - name: web
           image: {image}
-          command: [sh, -c, 'mkdir /www; hostname > /www/index.html; echo serving; exec httpd -f -v -p 8080 -h /www']
+          command: [sh, -c, 'mkdir /www; hostname > /www/index.html; echo serving; trap exit TERM; httpd -f -v -p 8080 -h /www & wait']
           ports: [{{ containerPort: 8080 }}]
           readinessProbe: {{ httpGet: {{ port: 8080, path: / }}, periodSeconds: 1 }}
 ---
@@ -131,7 +131,7 @@ kind: Pod
 metadata: {{ name: client }}
 spec:
   terminationGracePeriodSeconds: 0
-  containers: [{{ name: client, image: {image}, command: [sleep, "100000"] }}]
+  containers: [{{ name: client, image: {image}, command: [sh, -c, 'trap exit TERM; sleep 100000 & wait'] }}]
 "#
     ));
     lab.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]).ok();
@@ -194,7 +194,7 @@ spec:
   containers:
     - name: keeper
       image: {image}
-      command: [sh, -c, 'trap exit TERM; while :; do sleep 1; done']
+      command: [sh, -c, 'trap exit TERM; sleep 100000 & wait']
       volumeMounts: [{{ name: data, mountPath: /data }}]
   volumes: [{{ name: data, persistentVolumeClaim: {{ claimName: data }} }}]
 "#

@@ -53,7 +53,7 @@ impl Usage {
     }
 }
 
-/// The machines that run, and their groups as /proc names them: `/manykube/minikube-…`.
+/// The machines that run, and their groups as /proc names them: `/manykube/minikube-…`, `/docker/…`.
 fn groups(home: &Home) -> BTreeMap<String, String> {
     let machines = fs::read_dir(home.machines()).into_iter().flatten().flatten();
     machines
@@ -61,13 +61,17 @@ fn groups(home: &Home) -> BTreeMap<String, String> {
             let record: serde_json::Value =
                 serde_json::from_slice(&fs::read(machine.path().join("init.json")).ok()?).ok()?;
             let text = fs::read_to_string(format!("/proc/{}/cgroup", record["pid"])).ok()?;
-            // On v2 the agent lives in a leaf of its machine's group.
-            let path =
-                text.lines().find_map(|l| l.splitn(3, ':').nth(2).filter(|p| p.starts_with("/manykube/")))?;
-            let group: Vec<&str> = path.split('/').take(3).collect();
-            Some((machine.file_name().into_string().ok()?, group.join("/")))
+            Some((machine.file_name().into_string().ok()?, group_in(&text)?.to_owned()))
         })
         .collect()
+}
+
+/// With v1 the one of the hierarchy that counts CPU time. With v2 the agent lives in a leaf of its machine's group.
+fn group_in(text: &str) -> Option<&str> {
+    let fields = || text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+    let counts = fields().find(|(controllers, _)| controllers.split(',').any(|c| c == "cpuacct"));
+    let (_, path) = counts.or_else(|| fields().find(|(controllers, _)| controllers.is_empty()))?;
+    Some(path.strip_suffix("/init.scope").unwrap_or(path))
 }
 
 fn cpu_of(group: &str) -> Result<f64> {
@@ -90,4 +94,16 @@ fn processes(group: &str) -> Vec<PathBuf> {
         text.lines().filter_map(|l| l.splitn(3, ':').nth(2)).any(|p| p == group || p.starts_with(&below))
     };
     numbers.map(|e| e.path()).filter(inside).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::group_in;
+
+    #[test]
+    fn the_group_of_a_machine() {
+        assert_eq!(group_in("4:cpu,cpuacct:/docker/ab\n0::/x\n"), Some("/docker/ab"));
+        assert_eq!(group_in("0::/manykube/m-1/init.scope\n"), Some("/manykube/m-1"));
+        assert_eq!(group_in(""), None);
+    }
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use bootstrap::Identity;
 use bootstrap::api::{self, Client, Health};
 use bootstrap::pki::Pair;
+use drivers::docker::Docker;
 use drivers::machine::read_file;
 use drivers::native::Native;
 use drivers::{Driver, Io};
@@ -41,7 +42,7 @@ pub async fn run(home: &Home, wanted: &Wanted) -> Result<()> {
     let machines = (1..=wanted.control_planes).map(|n| names::machine(&wanted.profile, &names::node(n)));
     let machines: Vec<String> = machines.collect();
     let mut silent = machines.clone();
-    let driver = Native::new(home.clone());
+    let driver = driver(home);
     let dns: Vec<String> = DNS.map(str::to_owned).into();
     let mut seen = Seen::default();
     loop {
@@ -78,6 +79,14 @@ pub async fn run(home: &Home, wanted: &Wanted) -> Result<()> {
             return Ok(());
         }
         tokio::time::sleep(EVERY).await;
+    }
+}
+
+/// As the command itself chooses it.
+fn driver(home: &Home) -> Box<dyn Driver> {
+    match std::env::var("MANYKUBE_DRIVER").as_deref() {
+        Ok("docker") => Box::new(Docker::new(home.clone())),
+        _ => Box::new(Native::new(home.clone())),
     }
 }
 

@@ -42,6 +42,7 @@ reasons! {
     InsufficientSysMemory = "RSRC_INSUFFICIENT_SYS_MEMORY", 23;
     OverAllocMem = "RSRC_OVER_ALLOC_MEM", 10;
     InsufficientStorage = "RSRC_INSUFFICIENT_STORAGE", 26;
+    DockerStorage = "RSRC_DOCKER_STORAGE", 26;
     HomeMkdir = "HOST_HOME_MKDIR", 37;
     HomePermission = "HOST_HOME_PERMISSION", 37;
     ConfigLoad = "HOST_CONFIG_LOAD", 38;

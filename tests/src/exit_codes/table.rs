@@ -76,7 +76,7 @@ pub const ROWS: &[Row] = &[
     row("RSRC_INSUFFICIENT_CONTAINER_MEMORY", 23, DOCKER),
     row("RSRC_DOCKER_MEMORY", 23, DOCKER),
     row("RSRC_OVER_ALLOC_MEM", 10, Run(Nothing, "start --memory=3999g", "RSRC_OVER_ALLOC_MEM")),
-    row("RSRC_DOCKER_STORAGE", 26, DOCKER),
+    row("RSRC_DOCKER_STORAGE", 26, Test("tests/tests/docker/refused.rs")),
     row("RSRC_PODMAN_STORAGE", 26, DOCKER),
     row(
         "RSRC_INSUFFICIENT_STORAGE",

@@ -81,7 +81,7 @@ fn in_env(command: &mut Command, env: &str) {
 #[test]
 fn images_are_on_every_node_and_volumes_stay() {
     let lab = Lab::new();
-    let before = Footprint::take();
+    let before = Footprint::take(&lab);
     let no_cluster = lab.manykube(&["image", "ls"]).exit(14);
     assert!(no_cluster.stderr.contains("There is no cluster"), "{}", no_cluster.stderr);
     home::fill(&lab);

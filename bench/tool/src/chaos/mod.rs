@@ -26,7 +26,7 @@ pub fn run() -> Result<()> {
     let minutes = number("CHAOS_MINUTES")?.unwrap_or(10);
     println!("chaos: {minutes} minutes, seed {seed} (CHAOS_SEED={seed} draws the same again)");
     let lab = Lab::new();
-    let before = Footprint::take();
+    let before = Footprint::take(&lab);
     lab.manykube(&["start", "--nodes=5", "--control-planes=3", "--node-grace=20s"]).ok();
     let application = Application::start(&lab);
     let traffic = Traffic::start(&lab, VIP);

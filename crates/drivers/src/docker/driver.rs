@@ -14,7 +14,7 @@ use ipnet::Ipv4Net;
 use model::{Cluster, DriverKind, Fault, Reason};
 
 use super::container::{self, is_missing};
-use super::{Docker, engine, image, network, size};
+use super::{Docker, engine, image, network, refused, size};
 use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
 use crate::faults::Faults;
 use crate::machine::{self, Paths};
@@ -112,9 +112,9 @@ impl Driver for Docker {
         let body = container::body(spec, &self.owner(), reference, paths.dir(), &agent);
         let options = CreateContainerOptionsBuilder::default().name(&spec.name).build();
         let made = client.create_container(Some(options), body).await;
-        made.with_context(|| format!("make the container {}", spec.name))?;
+        made.map_err(|e| refused::machine(spec, "make", e))?;
         let started = client.start_container(&spec.name, None::<StartContainerOptions>).await;
-        started.with_context(|| format!("start the container {}", spec.name))?;
+        started.map_err(|e| refused::machine(spec, "start", e))?;
         match container::inspect(client, &spec.name).await? {
             Some(found) => self.record(&spec.name, &found),
             None => bail!("the container {} was removed as it started", spec.name),

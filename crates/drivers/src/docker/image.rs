@@ -9,6 +9,8 @@ use bytes::Bytes;
 use futures::{SinkExt as _, TryStreamExt as _, channel::mpsc};
 use image::NodeImage;
 
+use super::refused;
+
 const REPOSITORY: &str = "manykube/node";
 const CHUNK: usize = 1 << 20;
 /// How much is read ahead of the engine.
@@ -33,10 +35,25 @@ pub async fn ensure(client: &Client, image: &NodeImage) -> Result<String> {
         CreateImageOptionsBuilder::default().from_src("-").repo(REPOSITORY).tag(&image.name).build();
     let body = bollard::body_try_stream(receiver.map_ok(Bytes::from));
     let bring = client.create_image(Some(options), Some(body), None).try_collect::<Vec<_>>();
-    let brought = bring.await.with_context(|| format!("bring the node image {} to the engine", image.name));
-    // Why it could not be read says more than that the engine got half of it.
-    packing.await?.with_context(|| format!("read the node image {}", image.name))?;
-    brought.map(|_| reference)
+    let brought = bring.await;
+    let packed = packing.await?;
+    if let Err(error) = brought {
+        if let Some(full) = refused::disk(&error.to_string()) {
+            return Err(full.into());
+        }
+        // Why it could not be read says more than that the engine got half of it.
+        let half = packed.err().filter(|e| !gave_up(e));
+        let why = half.unwrap_or_else(|| error.into());
+        return Err(why.context(format!("bring the node image {} to the engine", image.name)));
+    }
+    packed.with_context(|| format!("read the node image {}", image.name))?;
+    Ok(reference)
+}
+
+/// The engine did not want to have more.
+fn gave_up(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 type Sender = mpsc::Sender<Result<Vec<u8>, std::io::Error>>;

@@ -12,6 +12,7 @@ mod faults;
 mod image;
 mod init;
 mod network;
+mod refused;
 mod size;
 
 use std::ffi::OsString;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use anyhow::{Context, Result};
 use bollard::Docker as Client;
 use bollard::errors::Error;
-use bollard::models::{Ipam, IpamConfig, NetworkCreateRequest, NetworkInspect};
+use bollard::models::{Ipam, IpamConfig, Network, NetworkCreateRequest, NetworkInspect};
 use bollard::query_parameters::{InspectNetworkOptions, ListNetworksOptions};
 use ipnet::Ipv4Net;
 use model::{Cluster, Fault, Home, Reason};
@@ -35,12 +35,13 @@ pub async fn up(client: &Client, home: &Home, owner: &str, cluster: &Cluster) ->
     match client.create_network(request(home, owner, cluster)).await {
         Ok(_) => reachable(home, cluster).await,
         Err(Error::DockerResponseServerError { message, .. }) if message.contains("overlap") => {
-            Err(Fault::new(
-                Reason::SubnetConflict,
-                format!("The subnet {} is in use: {message}", cluster.network.subnet),
-            )
-            .advice("Remove the network that uses it, or delete this cluster and start it anew with another --subnet")
-            .into())
+            let subnet = cluster.network.subnet;
+            let whose = who_has(client, subnet)
+                .await?
+                .map_or(message, |name| format!("the engine's network \"{name}\" has it"));
+            Err(Fault::new(Reason::SubnetConflict, format!("The subnet {subnet} is in use: {whose}"))
+                .advice("Remove the network that uses it, or delete this cluster and start it anew with another --subnet")
+                .into())
         }
         Err(e) => Err(e).with_context(|| format!("make the network {}", cluster.name)),
     }
@@ -103,6 +104,18 @@ pub async fn is_up(client: &Client, home: &Home, cluster: &Cluster, running: &[S
 pub async fn down(client: &Client, owner: &str, profile: &str) -> Result<()> {
     match find(client, profile).await? {
         Some(network) if owner_of(&network) == Some(owner) => {
+            let ours = container::list(client, owner).await?;
+            let on = network.containers.iter().flatten().filter_map(|(_, c)| c.name.clone());
+            let guests = on.filter(|name| ours.iter().all(|c| c.machine != *name));
+            let guests = guests.collect::<Vec<_>>().join(", ");
+            if !guests.is_empty() {
+                let message = format!(
+                    "The engine's network \"{profile}\" is in use by containers that are not this cluster's: {guests}"
+                );
+                let advice =
+                    format!("Remove them, or take them off it with docker network disconnect {profile}");
+                return Err(Fault::new(Reason::GuestDeletion, message).advice(advice).into());
+            }
             let id = network.id.as_deref().unwrap_or(profile);
             let removed = client.remove_network(id).await;
             removed.with_context(|| format!("remove the network {profile} of the engine"))
@@ -113,9 +126,24 @@ pub async fn down(client: &Client, owner: &str, profile: &str) -> Result<()> {
 
 /// What the engine has given to others: no subnet of ours may lie there.
 pub async fn in_use(client: &Client) -> Result<Vec<Ipv4Net>> {
+    Ok(subnets(client).await?.into_iter().map(|(_, subnet)| subnet).collect())
+}
+
+/// All networks of the engine that have one, by name.
+async fn subnets(client: &Client) -> Result<Vec<(String, Ipv4Net)>> {
     let networks = client.list_networks(None::<ListNetworksOptions>).await;
-    let configs = networks.context("list the engine's networks")?.into_iter().filter_map(|n| n.ipam?.config);
-    Ok(configs.flatten().filter_map(|c| c.subnet?.parse().ok()).collect())
+    let networks = networks.context("list the engine's networks")?.into_iter();
+    let of = |network: Network| {
+        let (name, configs) = (network.name.unwrap_or_default(), network.ipam.and_then(|i| i.config));
+        let subnets = configs.into_iter().flatten().filter_map(|c| c.subnet?.parse().ok());
+        subnets.map(move |subnet| (name.clone(), subnet)).collect::<Vec<_>>()
+    };
+    Ok(networks.flat_map(of).collect())
+}
+
+async fn who_has(client: &Client, subnet: Ipv4Net) -> Result<Option<String>> {
+    let overlap = |other: &Ipv4Net| other.contains(&subnet) || subnet.contains(other);
+    Ok(subnets(client).await?.into_iter().find(|(_, other)| overlap(other)).map(|(name, _)| name))
 }
 
 async fn find(client: &Client, name: &str) -> Result<Option<NetworkInspect>> {

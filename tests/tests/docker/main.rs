@@ -1,36 +1,40 @@
-//! Nodes that are containers of a Docker engine: their life, and what people do to an engine behind our back.
-//! One cluster of three control planes goes through all of it.
+//! What people and hosts do to a Docker engine behind our back, and what an engine refuses. That clusters live in one
+//! as they do natively is seen by the tests that `make test` runs on both drivers.
+
+mod refused;
 
 use std::time::Duration;
 
-use system_tests::{Engine, Lab, Ran, eventually};
+use system_tests::{Engine, Lab, Ran, eventually, power};
 
 const NOT_HEALTHY: i32 = 55;
 const OTHER_DRIVER: i32 = 81;
 const SOON: Duration = Duration::from_secs(30);
+const ALL: [&str; 3] = ["minikube", "minikube-m02", "minikube-m03"];
 
+/// One cluster of three control planes goes through all of it, and keeps its addresses and what it was told.
 #[test]
-fn a_cluster_of_containers() {
+fn what_is_taken_away_comes_back() {
     let mut lab = Lab::with_docker();
-    names_that_are_taken(&lab);
-    commands_die(&lab);
-    let started = lab.manykube(&["start", "--ha", "--driver=docker", "--ports=127.0.0.1:18080:30080"]).ok();
-    println!("start of 3 control planes, image brought: {:.1} s", started.elapsed.as_secs_f32());
+    refused::before_the_first_start(&lab);
+    let started = lab.manykube(&["start", "--ha", "--ports=127.0.0.1:18080:30080"]).ok();
+    println!("start of 3 control planes: {:.1} s", started.elapsed.as_secs_f32());
     assert!(started.stdout.contains("docker driver"), "{}", started.stdout);
+    lab.kubectl(&["create", "configmap", "kept", "--from-literal=a=b"]).ok();
+    let addresses = addresses(&lab);
     all_is_well(&lab);
     containers_as_minikubes(&lab);
     let other = lab.manykube(&["start", "--driver=native"]).exit(OTHER_DRIVER);
     assert!(other.stderr.contains("\"docker\" driver"), "{}", other.stderr);
 
-    let addresses = addresses(&lab);
-    nodes_come_and_go(&lab);
     faults(&lab);
     a_container_is_removed(&lab);
     the_network_is_removed(&lab);
     the_engine_stops(&mut lab);
+    the_host_loses_its_power(&mut lab);
     assert_eq!(self::addresses(&lab), addresses);
 
-    lab.manykube(&["stop"]).ok();
+    refused::a_guest_in_the_network(&lab);
     lab.manykube(&["delete"]).ok();
     nothing_is_left(&lab);
 }
@@ -49,42 +53,13 @@ fn all_is_well(lab: &Lab) {
     let nodes = lab.kubectl(&["get", "nodes", "--no-headers"]).ok();
     assert_eq!(nodes.stdout.lines().filter(|l| l.contains(" Ready ")).count(), 3, "{}", nodes.stdout);
     assert_eq!(lab.manykube(&["ssh", "-n", "m02", "--", "hostname"]).ok().text(), "minikube-m02");
+    let kept = lab.kubectl(&["get", "configmap", "kept", "-o", "jsonpath={.data.a}"]).ok();
+    assert_eq!(kept.text(), "b");
     lab.nothing_to_do();
 }
 
 fn addresses(lab: &Lab) -> String {
     lab.manykube(&["node", "list"]).ok().stdout
-}
-
-/// Neither is touched, and nothing of the cluster is made.
-fn names_that_are_taken(lab: &Lab) {
-    docker(lab, &["network", "create", "taken"]);
-    let refused = lab.manykube(&["start", "-p", "taken", "--driver=docker"]);
-    assert!(refused.code != 0 && refused.stderr.contains("network \"taken\""), "{refused:?}");
-    lab.manykube(&["delete", "-p", "taken"]).ok();
-    let kept = docker(lab, &["network", "ls", "--format", "{{.Name}}"]);
-    assert!(kept.stdout.lines().any(|l| l == "taken"), "{}", kept.stdout);
-    docker(lab, &["network", "rm", "taken"]);
-}
-
-/// A part of the crash matrix: what is left half-done is the engine's here. `crash.rs` has all places.
-fn commands_die(lab: &Lab) {
-    let killed = |args: &[&str], place: &str| {
-        let output = lab.command(args).env("MANYKUBE_CRASH_AT", place).output().expect("run manykube");
-        assert_eq!(output.status.code(), None, "{args:?} at {place} was not killed");
-    };
-    let start = ["start", "--driver=docker", "--wait=none"];
-    for place in ["network-up:after", "create/minikube:after", "boot/minikube:before", "boot/minikube:after"]
-    {
-        killed(&start, place);
-    }
-    lab.manykube(&start).ok();
-    lab.kubectl(&["get", "node", "minikube"]).ok();
-    for place in ["remove/minikube:before", "remove/minikube:after", "forget-network:after"] {
-        killed(&["delete"], place);
-    }
-    lab.manykube(&["delete"]).ok();
-    nothing_is_left(lab);
 }
 
 fn faults(lab: &Lab) {
@@ -99,8 +74,8 @@ fn faults(lab: &Lab) {
     lab.manykube(&["fault", "heal", "--all"]).ok();
     assert_eq!(ping("192.168.49.3").code, 0, "m02 from m03 again");
     lab.manykube(&["fault", "kill", "m02"]).ok();
-    lab.manykube(&["start"]).ok();
-    all_is_well(lab);
+    let state = docker(lab, &["inspect", "--format", "{{.State.Status}}", "minikube-m02"]);
+    assert_eq!(state.text(), "exited");
 }
 
 /// Names and labels by which other tools find nodes, and the ports of the host that lead to them.
@@ -110,12 +85,8 @@ fn containers_as_minikubes(lab: &Lab) {
     let names = docker(lab, &["ps", "--filter", label, "--format", format]).stdout;
     let mut names: Vec<&str> = names.lines().collect();
     names.sort_unstable();
-    assert_eq!(
-        names,
-        ["minikube minikube", "minikube-m02 minikube-m02", "minikube-m03 minikube-m03"],
-        "containers"
-    );
-    for machine in ["minikube", "minikube-m02", "minikube-m03"] {
+    assert_eq!(names, ALL.map(|name| format!("{name} {name}")), "containers");
+    for machine in ALL {
         for port in ["8443", "22", "2376", "5000", "32443"] {
             let at = docker(lab, &["port", machine, port]);
             assert!(at.stdout.starts_with("127.0.0.1:"), "{machine} {port}: {}", at.stdout);
@@ -128,19 +99,8 @@ fn containers_as_minikubes(lab: &Lab) {
     assert!(memory > 1 << 30 && size.text().ends_with("true"), "{}", size.text());
 }
 
-fn nodes_come_and_go(lab: &Lab) {
-    lab.manykube(&["node", "stop", "m03"]).ok();
-    let state = docker(lab, &["inspect", "--format", "{{.State.Status}}", "minikube-m03"]);
-    assert_eq!(state.text(), "exited");
-    lab.manykube(&["node", "start", "m03"]).ok();
-    let added = lab.manykube(&["node", "add"]).ok();
-    println!("add of a worker: {:.1} s", added.elapsed.as_secs_f32());
-    lab.manykube(&["node", "delete", "m04"]).ok();
-    all_is_well(lab);
-}
-
+/// One that was killed before; another one as it runs would cost the majority.
 fn a_container_is_removed(lab: &Lab) {
-    lab.kubectl(&["create", "configmap", "kept", "--from-literal=a=b"]).ok();
     docker(lab, &["rm", "--force", "minikube-m02"]);
     let hosts = lab.manykube(&["status", "-n", "m02", "-o", "json"]);
     assert!(hosts.stdout.contains("Stopped"), "{}", hosts.stdout);
@@ -149,7 +109,7 @@ fn a_container_is_removed(lab: &Lab) {
 }
 
 fn the_network_is_removed(lab: &Lab) {
-    for machine in ["minikube", "minikube-m02", "minikube-m03"] {
+    for machine in ALL {
         docker(lab, &["network", "disconnect", "--force", "minikube", machine]);
     }
     docker(lab, &["network", "rm", "minikube"]);
@@ -158,7 +118,7 @@ fn the_network_is_removed(lab: &Lab) {
     all_is_well(lab);
 }
 
-/// Under nodes that run; and somebody cleans up before it is used again.
+/// Under nodes that run; somebody cleans up before it is used again, and others are there before us.
 fn the_engine_stops(lab: &mut Lab) {
     lab.engine.as_mut().expect("the lab has one").down();
     for command in ["status", "start", "stop"] {
@@ -170,11 +130,19 @@ fn the_engine_stops(lab: &mut Lab) {
     docker(lab, &["system", "prune", "--all", "--force"]);
     let images = docker(lab, &["images", "--quiet"]);
     assert_eq!(images.text(), "", "the image is gone");
+    refused::at_a_later_start(lab);
     let started = lab.manykube(&["start"]).ok();
     println!("start after the engine was restarted and emptied: {:.1} s", started.elapsed.as_secs_f32());
     all_is_well(lab);
-    let kept = lab.kubectl(&["get", "configmap", "kept", "-o", "jsonpath={.data.a}"]).ok();
-    assert_eq!(kept.text(), "b");
+}
+
+fn the_host_loses_its_power(lab: &mut Lab) {
+    power::lost(lab);
+    let running = docker(lab, &["ps", "--quiet"]);
+    assert_eq!(running.text(), "", "nobody but us starts nodes");
+    let started = lab.manykube(&["start"]).ok();
+    println!("start after a loss of power: {:.1} s", started.elapsed.as_secs_f32());
+    all_is_well(lab);
 }
 
 fn nothing_is_left(lab: &Lab) {
