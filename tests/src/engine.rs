@@ -43,7 +43,11 @@ impl Engine {
     }
 
     pub fn host(&self) -> String {
-        format!("unix://{}", self.dir.join("docker.sock").display())
+        format!("unix://{}", self.socket().display())
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.dir.join("docker.sock")
     }
 
     /// Starts it, again perhaps, and waits until it answers.

@@ -1,4 +1,6 @@
 use std::ffi::OsStr;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -60,6 +62,14 @@ impl Lab {
             println!("left out on docker: {what}: {why}");
         }
         skips
+    }
+
+    /// That with an engine, where users other than root may pass, which they may not in root's own home.
+    pub fn open() -> Lab {
+        let mut lab = Lab::with_docker();
+        lab.dir = TempDir::with_prefix_in("lab-", "/var/tmp").expect("make a home");
+        std::fs::set_permissions(lab.dir.path(), Permissions::from_mode(0o711)).expect("chmod");
+        lab
     }
 
     pub fn home(&self) -> PathBuf {

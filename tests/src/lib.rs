@@ -17,6 +17,7 @@ mod recorded;
 pub mod scan;
 pub mod traffic;
 mod uplink;
+mod user;
 
 pub use engine::Engine;
 pub use footprint::Footprint;
@@ -27,6 +28,7 @@ pub use ran::Ran;
 pub use recorded::Recorded;
 pub use traffic::Traffic;
 pub use uplink::Uplink;
+pub use user::User;
 
 /// How often a test repeats what it does: `make test` a little, who measures as often as asked for.
 pub fn rounds(variable: &str, usual: usize) -> usize {

@@ -7,12 +7,17 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context, Result};
 use model::Home;
 
-/// A copy of this program for the nodes: the command itself may be replaced while they run.
-pub fn program(home: &Home) -> Result<PathBuf> {
+/// What tells this program from an older one: to read it whole for that would take longer than most commands.
+pub fn version() -> Result<String> {
     let own = fs_err::metadata("/proc/self/exe")?;
     let modified = own.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    Ok(format!("{}-{modified}", own.len()))
+}
+
+/// A copy of this program for the nodes: the command itself may be replaced while they run.
+pub fn program(home: &Home) -> Result<PathBuf> {
     let dir = home.root().join("bin");
-    let program = dir.join(format!("agent-{}-{modified}", own.len()));
+    let program = dir.join(format!("agent-{}", version()?));
     if !program.exists() {
         fs_err::create_dir_all(&dir)?;
         // Always the same name, so that what a dead one left is used up; locked, because two may come.

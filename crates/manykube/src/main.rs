@@ -6,6 +6,7 @@ mod core;
 mod ctx;
 mod exit;
 mod host;
+mod inside;
 mod kubeconfig;
 mod report;
 mod state;
@@ -70,7 +71,8 @@ fn tool() -> &'static str {
 }
 
 fn run(argv: Vec<OsString>, tool: &'static str) -> u8 {
-    let words: Vec<String> = argv.iter().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
+    let line: Vec<String> = argv.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> = line.iter().skip(1).cloned().collect();
     let home = state::home::resolve(tool, &host::env);
     let settings = match &home {
         Ok(home) => settings::load(home),
@@ -116,6 +118,11 @@ fn run(argv: Vec<OsString>, tool: &'static str) -> u8 {
     if let Err(fault) = ready {
         return exit::report(&ctx, fault);
     }
+    match inside::instead(&ctx, &command, line) {
+        Ok(Some(code)) => return code,
+        Ok(None) => {}
+        Err(error) => return exit::report(&ctx, exit::fault(&error, commands::default_reason(&command))),
+    }
     log::init(&globals, command.name(), &words, &ctx.home);
     let entry = audit_entry(&ctx, &globals, &command, &words);
     let code = match commands::run(&ctx, &command) {
@@ -128,6 +135,7 @@ fn run(argv: Vec<OsString>, tool: &'static str) -> u8 {
     if let Some(entry) = entry {
         entry.append(&ctx.home, version::VERSION);
     }
+    state::owner::give_back(&ctx.home);
     code
 }
 

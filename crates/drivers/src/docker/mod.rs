@@ -11,6 +11,7 @@ mod engine;
 mod faults;
 mod image;
 mod init;
+pub mod inside;
 mod network;
 mod refused;
 mod size;
@@ -30,13 +31,15 @@ const ROLE: &str = "role.minikube.sigs.k8s.io";
 /// Ours: minikube's say which machine it is, but neither of which cluster nor whose.
 const PROFILE: &str = "manykube.profile";
 const HOME: &str = "manykube.home";
+/// Of a container that a command runs in.
+const INSIDE: &str = "manykube.inside";
 
 /// The program of ours that a container begins with.
 pub const INIT: &str = "docker-init";
 
-/// Runs `docker-init` when the command was called as such.
-pub fn entry(command: &str, _args: &[OsString]) -> Option<ExitCode> {
-    (command == INIT).then(init::main)
+/// Runs `docker-init` or `engine-enter` when the command was called as such.
+pub fn entry(command: &str, args: &[OsString]) -> Option<ExitCode> {
+    (command == INIT).then(init::main).or_else(|| inside::entry(command, args))
 }
 
 pub struct Docker {

@@ -6,6 +6,7 @@ pub mod history;
 pub mod home;
 pub mod lock;
 pub mod log;
+pub mod owner;
 pub mod pending;
 pub mod profile;
 pub mod scheduled;

@@ -113,12 +113,24 @@ async fn start(ctx: &Ctx, args: &Args) -> Result<()> {
 
 /// Who speaks and what with, also where the rest is refused then.
 async fn greet(ctx: &Ctx, args: &Args) -> Result<()> {
+    let (driver, named) = asked(ctx, args).await?;
+    let old = profile::load(&ctx.home, &ctx.profile)?;
+    messages::greeting(ctx, driver, old.is_some(), named);
+    Ok(())
+}
+
+/// That which a start with these arguments would use.
+pub async fn driver(ctx: &Ctx, args: &Args) -> Result<DriverKind> {
+    Ok(asked(ctx, args).await?.0)
+}
+
+/// The driver, and whether it was named.
+async fn asked(ctx: &Ctx, args: &Args) -> Result<(DriverKind, bool)> {
     let merged = args.input.as_deref().map(|input| file::as_flags(args, &input.parsed.file));
     let args = merged.as_ref().unwrap_or(args);
     let old = profile::load(&ctx.home, &ctx.profile)?;
     let driver = checks::driver(ctx, args, old.as_ref().map(|f| &f.cluster)).await?;
-    messages::greeting(ctx, driver, old.is_some(), args.driver.is_some());
-    Ok(())
+    Ok((driver, args.driver.is_some()))
 }
 
 /// Held while a subnet is chosen and written down; the choice itself takes milliseconds.

@@ -22,12 +22,15 @@ pub use flags::{as_flags, over};
 pub struct Input {
     /// As the user would say it.
     pub path: String,
+    pub text: String,
     pub parsed: Parsed,
 }
 
+const STDIN: &str = "standard input";
+
 pub fn read(path: &str) -> Result<Rc<Input>, Fault> {
     let (shown, text) = if path == "-" {
-        ("standard input", limited(std::io::stdin().lock()))
+        (STDIN, limited(std::io::stdin().lock()))
     } else {
         (path, std::fs::File::open(path).and_then(limited))
     };
@@ -46,7 +49,7 @@ pub fn read(path: &str) -> Result<Rc<Input>, Fault> {
     let mut parsed = cluster_file::parse(&text).map_err(|problems| usage(problems.show(shown)))?;
     let dir = std::path::Path::new(path).parent().filter(|_| path != "-");
     parsed.file.anchor(dir.unwrap_or(std::path::Path::new("")));
-    Ok(Rc::new(Input { path: shown.to_owned(), parsed }))
+    Ok(Rc::new(Input { path: shown.to_owned(), text, parsed }))
 }
 
 /// One byte more than is allowed, so that the parser sees that it is too much.
@@ -61,6 +64,11 @@ fn usage(message: String) -> Fault {
 }
 
 impl Input {
+    /// It can be read there no more.
+    pub fn is_stdin(&self) -> bool {
+        self.path == STDIN
+    }
+
     /// What the file asks for and will not get, as warnings.
     pub fn notes(&self) -> Vec<String> {
         self.parsed.notes.iter().map(|n| n.line(&self.path)).collect()

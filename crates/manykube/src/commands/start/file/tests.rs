@@ -18,7 +18,7 @@ fn args(line: &str) -> Args {
 
 fn input(body: &str) -> Input {
     let parsed = cluster_file::parse(&format!("{HEAD}{body}")).unwrap_or_else(|e| panic!("{}", e.show("f")));
-    Input { path: "f".into(), parsed }
+    Input { path: "f".into(), text: String::new(), parsed }
 }
 
 fn fresh(line: &str, body: &str) -> Result<Cluster, Fault> {

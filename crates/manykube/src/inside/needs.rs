@@ -1,0 +1,26 @@
+//! Which commands touch machines, and which of them are about more than one profile.
+
+use crate::args::Commands;
+use crate::commands::profile;
+
+pub fn machines(command: &Commands) -> bool {
+    match command {
+        Commands::Kubectl(args) => args.ssh,
+        Commands::Profile(args) => lists(args),
+        Commands::Config(_) | Commands::Driver(_) | Commands::UpdateContext(_) => false,
+        other => !other.only_prints(),
+    }
+}
+
+pub fn all_profiles(command: &Commands) -> bool {
+    match command {
+        Commands::Delete(args) => args.all,
+        Commands::Stop(args) => args.all,
+        Commands::Profile(args) => lists(args),
+        _ => false,
+    }
+}
+
+fn lists(args: &profile::Args) -> bool {
+    matches!(args.command, Some(profile::Command::List(_)))
+}
