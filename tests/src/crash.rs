@@ -9,11 +9,13 @@ use crate::{Lab, Ran};
 pub struct Victim {
     pub args: Vec<String>,
     places: Vec<String>,
+    /// Killed, run again, killed further on, and so forth until it is let through; else each place has a run of
+    /// its own.
+    chain: bool,
     killed: usize,
 }
 
-/// Whether every place gets a run of its own, or a third of them share one that is killed and run again,
-/// killed further on, and so forth until it is let through.
+/// Whether every place has its turn, most of them in a run of their own, or a third of them in a chain.
 pub fn all_of_them() -> bool {
     std::env::var("CRASH").is_ok_and(|v| v == "all")
 }
@@ -27,26 +29,41 @@ impl Victim {
         run(lab, args, &[("MANYKUBE_CRASH_LOG", &log.to_string_lossy())]).ok();
         let all = std::fs::read_to_string(&log).expect("the places that were passed");
         let mut places: Vec<String> = all.lines().map(str::to_owned).collect();
+        // What is before one thing is after another.
+        places.retain(|p| !p.contains(":before"));
         if !all_of_them() {
-            // What is before one thing is after another.
-            places.retain(|p| !p.contains(":before"));
             places = places.into_iter().step_by(3).collect();
         }
-        Victim { args: args.iter().map(|a| (*a).to_owned()).collect(), places, killed: 0 }
+        Victim {
+            args: args.iter().map(|a| (*a).to_owned()).collect(),
+            places,
+            chain: !all_of_them(),
+            killed: 0,
+        }
+    }
+
+    /// In chains, as many as it takes: for what would take too long with a run for each place.
+    pub fn in_chains(self) -> Victim {
+        Victim { chain: true, ..self }
+    }
+
+    /// Places of chains that no run has come to yet.
+    pub fn left(&self) -> usize {
+        self.places.len()
     }
 
     /// So many turns does it take until it was killed everywhere.
     pub fn turns(&self) -> usize {
-        if all_of_them() { self.places.len() } else { 1 }
+        if self.chain { 1 } else { self.places.len() }
     }
 
     /// Kills it where it is its turn to, and lets it through. Every fourth kill takes along all that
     /// the command has started.
     #[track_caller]
     pub fn turn(&mut self, lab: &Lab, turn: usize, again: &[&str]) -> Ran {
-        let places: Vec<String> = match all_of_them() {
-            true => self.places.get(turn).cloned().into_iter().collect(),
-            false => self.places.clone(),
+        let places: Vec<String> = match self.chain {
+            true => self.places.clone(),
+            false => self.places.get(turn).cloned().into_iter().collect(),
         };
         let (mut places, mut index) = (places, 0);
         // At whichever of them comes first: what was done by the run before is not passed again.
@@ -66,6 +83,9 @@ impl Victim {
             if ran.code != KILLED {
                 assert!(ran.code == 0 || ran.code == NOT_THERE, "{ran:?}");
                 println!("not passed any more: {}", places.join(", "));
+                if self.chain {
+                    self.places = places;
+                }
                 return ran;
             }
             let passed = std::fs::read_to_string(&log).unwrap_or_default();
@@ -76,6 +96,9 @@ impl Victim {
             let place = places.remove(hit);
             (self.killed, index) = (self.killed + 1, index + 1);
             println!("killed ({how}) at {place} of {} after {seconds:.1} s", args.join(" "));
+        }
+        if self.chain {
+            self.places.clear();
         }
         run(lab, again, &[])
     }
