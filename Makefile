@@ -50,8 +50,10 @@ unit: ## Run the tests that need no cluster
 
 system: image ## Run the tests on real clusters (root)
 	@# The real client, for docker-env, and the engine, which the tests of the docker driver start themselves.
-	@command -v docker >/dev/null && command -v dockerd >/dev/null || { echo "installing docker.io"; apt-get update -qq && \
-		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io >/dev/null; }
+	@# A registry and podman, which they start too.
+	@command -v docker >/dev/null && command -v dockerd >/dev/null && command -v docker-registry >/dev/null && command -v podman >/dev/null || { \
+		echo "installing docker.io docker-registry podman"; apt-get update -qq && \
+		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io docker-registry podman >/dev/null; }
 	$(MANYKUBE) node-image build --kubelet --kubernetes-version 1.36
 	$(SYSTEM) $(ALONE)
 	LAB_DRIVER=docker $(SYSTEM) $(addprefix --test ,$(ON_DOCKER)) $(ALONE)

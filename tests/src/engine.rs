@@ -62,11 +62,7 @@ impl Engine {
         command.arg("--pidfile").arg(at("pid")).arg("-H").arg(self.host());
         command.args(["--bip", "10.201.0.1/24"]);
         if !has_all_capabilities() {
-            // Tests are built into a directory below that of programs.
-            let test = std::env::current_exe().expect("this test");
-            let less = test.ancestors().nth(2).expect("a directory above").join("runc-less");
-            assert!(less.is_file(), "{} is not built", less.display());
-            command.arg("--add-runtime").arg(format!("less={}", less.display()));
+            command.arg("--add-runtime").arg(format!("less={}", less().display()));
             command.args(["--default-runtime", "less"]);
         }
         let log_too = log.try_clone().expect("the engine's log");
@@ -165,7 +161,16 @@ impl Drop for Engine {
     }
 }
 
-fn has_all_capabilities() -> bool {
+/// The runtime that asks for less.
+pub(crate) fn less() -> PathBuf {
+    // Tests are built into a directory below that of programs.
+    let test = std::env::current_exe().expect("this test");
+    let less = test.ancestors().nth(2).expect("a directory above").join("runc-less");
+    assert!(less.is_file(), "{} is not built", less.display());
+    less
+}
+
+pub(crate) fn has_all_capabilities() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
     let effective = line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());

@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 use nix::sched::{CloneFlags, unshare};
 use tempfile::TempDir;
 
-use crate::{Engine, Ran};
+use crate::{Engine, Podman, Ran};
 
 /// A home, a kubeconfig and a network namespace for one test. What the test leaves is removed, also
 /// when it fails.
 pub struct Lab {
     /// What the clusters are containers of, where they are. Ended after they are removed, before the directory is.
     pub engine: Option<Engine>,
+    /// The same of podman's.
+    pub podman: Option<Podman>,
     dir: TempDir,
 }
 
@@ -39,7 +41,7 @@ impl Lab {
             net.up(lo.index).await.expect("switch lo on");
         });
         let dir = TempDir::with_prefix_in("lab-", base()).expect("make a home");
-        Lab { dir, engine: None }
+        Lab { dir, engine: None, podman: None }
     }
 
     /// The same with a Docker engine in that namespace: clusters are its containers unless they are to be others.
@@ -106,6 +108,7 @@ impl Lab {
             .env("MANYKUBE_CACHE", Self::cache())
             .env("KUBECONFIG", self.kubeconfig())
             .env("DOCKER_HOST", engine)
+            .env("CONTAINER_HOST", self.podman.as_ref().map_or_else(nowhere, Podman::host))
             .stdin(Stdio::null());
         if self.engine.is_some() {
             // What is chosen by itself is another one when something is wrong with the engine.

@@ -2,11 +2,13 @@
 //! abilities that not every driver has get small traits of their own.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
 use image::NodeImage;
+use image::registry::{LayerProgress, Reference};
 use ipnet::Ipv4Net;
 use model::node_config::Port;
 use model::node_spec::NodeFile;
@@ -67,6 +69,19 @@ pub trait Driver: Send + Sync {
 
     /// Where no subnet of a new cluster may lie.
     async fn networks_in_use(&self) -> Result<Vec<Ipv4Net>>;
+
+    /// Is this image where machines can be made of it?
+    async fn has_image(&self, image: &NodeImage) -> Result<bool>;
+
+    /// Brings an image of the store there.
+    async fn bring_image(&self, image: &NodeImage, progress: Arc<LayerProgress>) -> Result<()>;
+
+    /// Brings an image of a registry to the store; the digest that its name stands for there.
+    async fn pull_image(
+        &self,
+        reference: &Reference,
+        progress: Arc<LayerProgress>,
+    ) -> Result<(NodeImage, String)>;
 
     /// What can be done to its machines on purpose.
     fn faults(&self) -> &dyn Faults;

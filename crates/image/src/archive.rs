@@ -3,10 +3,11 @@
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::manifest::{FILES, MANIFEST, Manifest};
-use crate::store::{IMPORTING, NodeImage, Store};
+use crate::arrival::Arrival;
+use crate::manifest::{FILES, MANIFEST};
+use crate::store::{NodeImage, Store};
 use crate::walk;
 
 /// Is told how many bytes are done, of how many (0: not known).
@@ -41,36 +42,14 @@ pub fn export(image: &NodeImage, file: &Path, progress: &Progress) -> Result<()>
 
 pub fn import(store: &Store, file: &Path, progress: &Progress) -> Result<NodeImage> {
     let total = fs_err::metadata(file)?.len();
-    let _lock = store.exclusive()?;
-    let temporary = tempfile::Builder::new().prefix(IMPORTING).tempdir_in(store.images_dir())?;
+    let arrival = Arrival::new(store)?;
     let source = Counted { inner: fs_err::File::open(file)?, done: 0, total, progress };
     let mut tar = tar::Archive::new(zstd::Decoder::new(BufReader::with_capacity(1 << 20, source))?);
     tar.set_preserve_permissions(true);
     tar.set_preserve_ownerships(true);
     tar.set_unpack_xattrs(true);
-    tar.unpack(temporary.path()).context("unpacking; it is not a whole node image file")?;
-    let Some(manifest) = Manifest::read(temporary.path())? else {
-        bail!("it holds no {MANIFEST}: it is not a node image that `export` wrote")
-    };
-    // The name becomes a path below: a foreign file must not choose where it lands.
-    if manifest.name.is_empty() || manifest.name.starts_with('.') || manifest.name.contains('/') {
-        bail!("it names itself {:?}, which is not a node image's name", manifest.name)
-    }
-    if manifest.architecture != crate::build::architecture() {
-        bail!("it is for {} machines, and this is {}", manifest.architecture, crate::build::architecture())
-    }
-    if let Some(there) = store.open(&manifest.name)? {
-        return Ok(there);
-    }
-    let unpacked = NodeImage {
-        name: manifest.name.clone(),
-        dir: temporary.path().to_owned(),
-        manifest: manifest.clone(),
-    };
-    unpacked.verify()?;
-    let dir = store.images_dir().join(&manifest.name);
-    fs_err::rename(temporary.keep(), &dir)?;
-    Ok(NodeImage { dir, ..unpacked })
+    tar.unpack(arrival.dir()).context("unpacking; it is not a whole node image file")?;
+    arrival.adopt(None)
 }
 
 /// Counts the compressed bytes, whose total is known, unlike that of the unpacked ones.
@@ -93,7 +72,7 @@ impl Read for Counted<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::sample;
+    use crate::manifest::{Manifest, sample};
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     fn image_in(store: &Store) -> NodeImage {

@@ -5,6 +5,7 @@
 //! last. `docs/node-image.md` is the tour.
 
 mod archive;
+mod arrival;
 mod build;
 mod check;
 mod clone;
@@ -13,11 +14,13 @@ mod human;
 mod manifest;
 mod pins;
 mod programs;
+pub mod registry;
 mod store;
 mod tools;
 mod walk;
 
 pub use archive::Progress;
+pub use arrival::from_engine;
 pub use build::{BuildEvent, BuildFailed, BuildOptions, build, build_node_programs};
 pub use check::{Damage, Damaged};
 pub use clone::link_tree;

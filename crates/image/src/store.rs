@@ -8,10 +8,13 @@ use crate::archive::{self, Progress};
 use crate::check::{self, Damaged, Depth};
 use crate::clone;
 use crate::manifest::Manifest;
+use crate::registry::{Label, parts};
 
 /// Marks of directories that are not, or no longer, images.
 pub(crate) const IMPORTING: &str = ".import-";
 const REMOVING: &str = ".removing-";
+/// The digests of manifests in registries that an image came with, or was given.
+const DIGESTS: &str = "digests.json";
 
 /// The images below one cache directory.
 #[derive(Debug, Clone)]
@@ -68,6 +71,25 @@ impl Store {
         }
         let names: Vec<String> = self.list()?.into_iter().map(|image| image.name).collect();
         bail!("there is no node image {name}; there are: {}", or_none(&names))
+    }
+
+    /// The image that a digest of a registry stands for.
+    pub fn by_digest(&self, digest: &str) -> Result<Option<NodeImage>> {
+        Ok(self.list()?.into_iter().find(|image| image.digests().iter().any(|d| d == digest)))
+    }
+
+    /// The very image that a registry or an engine has, by what that says of itself.
+    pub fn same(&self, label: &Label) -> Result<Option<NodeImage>> {
+        Ok(self.list()?.into_iter().find(|image| image.manifest.files_sha256 == label.files))
+    }
+
+    /// The image that a profile names: one of the store, or one of a registry by its digest.
+    pub fn named(&self, name: &str) -> Result<NodeImage> {
+        let digest = name.split_once('@').map(|(_, digest)| digest);
+        match digest.map(|digest| self.by_digest(digest)).transpose()?.flatten() {
+            Some(image) => Ok(image),
+            None => self.get(name),
+        }
     }
 
     /// Removes an image. Nodes keep the container layers they have linked, but an image that is the root
@@ -142,6 +164,29 @@ impl NodeImage {
     /// Seconds: the checksum of every file.
     pub fn verify(&self) -> Result<(), Damaged> {
         check::image(&self.dir, &self.manifest, Depth::Full)
+    }
+
+    /// What it is called in registries.
+    fn digests(&self) -> Vec<String> {
+        let read = std::fs::read(self.dir.join(DIGESTS)).ok();
+        read.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    /// It is called so from now on.
+    pub fn add_digest(&self, digest: &str) -> Result<()> {
+        let mut digests = self.digests();
+        if digests.iter().any(|d| d == digest) {
+            return Ok(());
+        }
+        digests.push(digest.to_owned());
+        let new = self.dir.join(format!(".{DIGESTS}.new"));
+        fs_err::write(&new, serde_json::to_vec(&digests)?)?;
+        Ok(fs_err::rename(new, self.dir.join(DIGESTS))?)
+    }
+
+    /// Bytes of all files but those below `/var`.
+    pub fn system_size(&self) -> Result<u64> {
+        parts::size(self, parts::Part::System)
     }
 
     /// Fills a node's `/var`: container layers by hard links, everything else as real copies.

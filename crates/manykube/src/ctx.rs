@@ -45,7 +45,10 @@ impl Ctx {
     }
 
     pub fn emit(&self, event: Event) {
-        tracing::info!("{}", event.log_line());
+        // How far something is, is of no use to who reads the log afterwards.
+        if !matches!(event, Event::StepProgress { .. }) {
+            tracing::info!("{}", event.log_line());
+        }
         self.recorder.event(&event);
         self.reporter.event(&event);
     }

@@ -120,10 +120,16 @@ pub enum WaitFor {
 pub enum DriverKind {
     Native,
     Docker,
+    Podman,
 }
 
 impl DriverKind {
-    pub const ALL: [DriverKind; 2] = [DriverKind::Native, DriverKind::Docker];
+    pub const ALL: [DriverKind; 3] = [DriverKind::Native, DriverKind::Docker, DriverKind::Podman];
+
+    /// Are nodes containers of an engine?
+    pub fn is_engine(self) -> bool {
+        matches!(self, DriverKind::Docker | DriverKind::Podman)
+    }
 }
 
 impl WaitFor {
@@ -155,6 +161,7 @@ impl fmt::Display for DriverKind {
         f.write_str(match self {
             DriverKind::Native => "native",
             DriverKind::Docker => "docker",
+            DriverKind::Podman => "podman",
         })
     }
 }
@@ -165,6 +172,7 @@ impl FromStr for DriverKind {
         match s {
             "native" => Ok(DriverKind::Native),
             "docker" => Ok(DriverKind::Docker),
+            "podman" => Ok(DriverKind::Podman),
             _ => Err(()),
         }
     }

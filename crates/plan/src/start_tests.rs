@@ -8,7 +8,7 @@ fn from_nothing() {
     let text = plan.to_string();
     assert_eq!(
         text,
-        " 1. Building the node image: build the node image\n \
+        " 1. Preparing the node image: prepare the node image\n \
          2. Preparing certificates and network: make certificates; make the network\n \
          3. Creating machines: create the machine (minikube)\n \
          4. Booting machines: boot (minikube)\n \

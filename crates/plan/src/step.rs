@@ -9,7 +9,7 @@ pub struct Plan {
 
 /// What a person is told while a phase runs.
 pub mod phase {
-    pub const IMAGE: &str = "Building the node image";
+    pub const IMAGE: &str = "Preparing the node image";
     pub const GROUND: &str = "Preparing certificates and network";
     pub const PEERS: &str = "Telling the nodes of each other";
     pub const RESET: &str = "Removing what left the control plane";
@@ -124,7 +124,7 @@ impl Step {
     /// What is done, in words for a person; the node is said apart.
     pub fn title(&self) -> &'static str {
         match self {
-            Step::BuildImage => "build the node image",
+            Step::BuildImage => "prepare the node image",
             Step::Certificates => "make certificates",
             Step::NetworkUp => "make the network",
             Step::CreateMachine(_) => "create the machine",

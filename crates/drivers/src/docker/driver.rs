@@ -1,7 +1,10 @@
 //! The driver's verbs, on top of the other files of this folder.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use ::image::registry::{LayerProgress, Reference};
+use ::image::{NodeImage, Store};
 use anyhow::{Context, Result, bail};
 use async_trait::async_trait;
 use bollard::Docker as Client;
@@ -14,7 +17,7 @@ use ipnet::Ipv4Net;
 use model::{Cluster, DriverKind, Fault, Reason};
 
 use super::container::{self, is_missing};
-use super::{Docker, engine, image, network, refused, size};
+use super::{Docker, engine, image, network, pull, refused, size};
 use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
 use crate::faults::Faults;
 use crate::machine::{self, Paths};
@@ -26,7 +29,7 @@ use crate::process;
 #[async_trait]
 impl Driver for Docker {
     fn kind(&self) -> DriverKind {
-        DriverKind::Docker
+        self.kind
     }
 
     async fn preflight(&self) -> Result<(), Fault> {
@@ -51,7 +54,7 @@ impl Driver for Docker {
     async fn network_down(&self, profile: &str, forget: bool) -> Result<()> {
         if forget {
             machine::sweep(&self.home.machines(), profile)?;
-            network::down(self.client().await?, &self.owner(), profile).await?;
+            network::down(self.client().await?, &self.home, &self.owner(), profile).await?;
             let image = any_image(&self.home).unwrap_or_else(|_| "/".into());
             guard::down(&self.home, profile, &image)?;
             faults::forget(&self.home, profile, &image)?;
@@ -90,7 +93,7 @@ impl Driver for Docker {
         }
         let reference = {
             let _one = self.bringing.lock().await;
-            image::ensure(client, &spec.image).await?
+            image::ensure(client, &spec.image, Arc::new(|_| ())).await?
         };
         let paths = Paths::new(&self.home, &spec.name);
         paths.forget_init()?;
@@ -168,7 +171,7 @@ impl Driver for Docker {
         let client = self.client().await?;
         let containers = container::list(client, &self.owner()).await?;
         let mut machines = Vec::new();
-        for (name, _) in machine::of_home(&self.home).into_iter().filter(|(_, k)| *k == DriverKind::Docker) {
+        for (name, _) in machine::of_home(&self.home).into_iter().filter(|(_, k)| *k == self.kind) {
             let paths = Paths::new(&self.home, &name);
             let running = containers.iter().any(|c| c.machine == name && c.running);
             // Somebody else may have started it.
@@ -215,6 +218,23 @@ impl Driver for Docker {
         let mut all = crate::native::network::in_use().await?;
         all.extend(network::in_use(self.client().await?).await?);
         Ok(all)
+    }
+
+    async fn has_image(&self, image: &NodeImage) -> Result<bool> {
+        image::has(self.client().await?, image).await
+    }
+
+    async fn bring_image(&self, image: &NodeImage, progress: Arc<LayerProgress>) -> Result<()> {
+        let _one = self.bringing.lock().await;
+        image::ensure(self.client().await?, image, progress).await.map(drop)
+    }
+
+    async fn pull_image(
+        &self,
+        reference: &Reference,
+        progress: Arc<LayerProgress>,
+    ) -> Result<(NodeImage, String)> {
+        pull::pull(self.client().await?, &Store::new(self.home.cache()), reference, progress).await
     }
 
     fn faults(&self) -> &dyn Faults {

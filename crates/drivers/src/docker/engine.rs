@@ -6,6 +6,8 @@ use bollard::{API_DEFAULT_VERSION, Docker as Client};
 use model::{Fault, Reason};
 use tokio::time::timeout;
 
+use super::podman;
+
 const SOCKET: &str = "/var/run/docker.sock";
 const PATIENCE_SECONDS: u64 = 600;
 const ANSWER: Duration = Duration::from_secs(5);
@@ -64,6 +66,8 @@ fn absent(why: &str) -> Fault {
     let fault = Fault::new(Reason::DriverNotHealthy, format!("The Docker engine cannot be reached: {why}"));
     fault.advice(if denied {
         "Join the group of its socket ('sudo usermod -aG docker $USER', then log in again), or run the same command with sudo"
+    } else if podman::is_there() {
+        "Start the engine, or use podman, which is there: --driver=podman"
     } else {
         "Start the engine, or use --driver=native as root"
     })

@@ -1,6 +1,7 @@
 //! The node image as an image of the engine: brought there once, under a name that says what is in it.
 
 use std::io::Write as _;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use bollard::Docker as Client;
@@ -8,10 +9,11 @@ use bollard::query_parameters::CreateImageOptionsBuilder;
 use bytes::Bytes;
 use futures::{SinkExt as _, TryStreamExt as _, channel::mpsc};
 use image::NodeImage;
+use image::registry::{Doing, LayerEvent, LayerProgress};
 
 use super::refused;
 
-const REPOSITORY: &str = "manykube/node";
+pub const REPOSITORY: &str = "manykube/node";
 const CHUNK: usize = 1 << 20;
 /// How much is read ahead of the engine.
 const CHUNKS: usize = 8;
@@ -21,18 +23,25 @@ pub fn reference(image: &NodeImage) -> String {
     format!("{REPOSITORY}:{}", image.name)
 }
 
-pub async fn ensure(client: &Client, image: &NodeImage) -> Result<String> {
+pub async fn has(client: &Client, image: &NodeImage) -> Result<bool> {
     let reference = reference(image);
     match client.inspect_image(&reference).await {
-        Ok(_) => return Ok(reference),
-        Err(e) if super::container::is_missing(&e) => {}
-        Err(e) => return Err(e).with_context(|| format!("look for the image {reference} in the engine")),
+        Ok(_) => Ok(true),
+        Err(e) if super::container::is_missing(&e) => Ok(false),
+        Err(e) => Err(e).with_context(|| format!("look for the image {reference} in the engine")),
+    }
+}
+
+pub async fn ensure(client: &Client, image: &NodeImage, progress: Arc<LayerProgress>) -> Result<String> {
+    let reference = reference(image);
+    if has(client, image).await? {
+        return Ok(reference);
     }
     let (sender, receiver) = mpsc::channel(CHUNKS);
     let packed = image.clone();
-    let packing = tokio::task::spawn_blocking(move || pack(&packed, sender));
-    let options =
-        CreateImageOptionsBuilder::default().from_src("-").repo(REPOSITORY).tag(&image.name).build();
+    let packing = tokio::task::spawn_blocking(move || pack(&packed, sender, progress));
+    // With its tag in one: podman does not look at the other parameter.
+    let options = CreateImageOptionsBuilder::default().from_src("-").repo(&reference).build();
     let body = bollard::body_try_stream(receiver.map_ok(Bytes::from));
     let bring = client.create_image(Some(options), Some(body), None).try_collect::<Vec<_>>();
     let brought = bring.await;
@@ -58,11 +67,13 @@ fn gave_up(error: &anyhow::Error) -> bool {
 
 type Sender = mpsc::Sender<Result<Vec<u8>, std::io::Error>>;
 
-fn pack(image: &NodeImage, sender: Sender) -> Result<()> {
-    let mut tar = tar::Builder::new(std::io::BufWriter::with_capacity(
-        CHUNK,
-        Pipe { sender, runtime: tokio::runtime::Handle::current() },
-    ));
+fn pack(image: &NodeImage, sender: Sender, progress: Arc<LayerProgress>) -> Result<()> {
+    let total = image.system_size()?;
+    let told =
+        move |done| progress(LayerEvent { layer: "system".to_owned(), doing: Doing::Sending, done, total });
+    let pipe =
+        Pipe { sender, runtime: tokio::runtime::Handle::current(), done: 0, total, told: Box::new(told) };
+    let mut tar = tar::Builder::new(std::io::BufWriter::with_capacity(CHUNK, pipe));
     tar.follow_symlinks(false);
     for entry in fs_err::read_dir(image.rootfs())? {
         let (entry, name) = entry.map(|e| (e.path(), e.file_name()))?;
@@ -75,7 +86,9 @@ fn pack(image: &NodeImage, sender: Sender) -> Result<()> {
             tar.append_path_with_name(&entry, &name)?;
         }
     }
-    tar.into_inner()?.flush()?;
+    let mut out = tar.into_inner()?;
+    out.flush()?;
+    (out.get_ref().told)(total);
     Ok(())
 }
 
@@ -83,12 +96,18 @@ fn pack(image: &NodeImage, sender: Sender) -> Result<()> {
 struct Pipe {
     sender: Sender,
     runtime: tokio::runtime::Handle,
+    done: u64,
+    total: u64,
+    told: Box<dyn Fn(u64)>,
 }
 
 impl std::io::Write for Pipe {
     fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
         let sent = self.runtime.block_on(self.sender.send(Ok(data.to_vec())));
         sent.map_err(|_| std::io::Error::from(std::io::ErrorKind::BrokenPipe))?;
+        self.done += data.len() as u64;
+        // An archive is a little more than its files.
+        (self.told)(self.done.min(self.total.saturating_sub(1)));
         Ok(data.len())
     }
 

@@ -13,6 +13,8 @@ mod image;
 mod init;
 pub mod inside;
 mod network;
+mod podman;
+mod pull;
 mod refused;
 mod size;
 
@@ -20,7 +22,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use bollard::Docker as Client;
-use model::{Fault, Home};
+use model::{DriverKind, Fault, Home};
 use tokio::sync::{Mutex, OnceCell};
 
 /// minikube's labels, by which other tools find its machines.
@@ -44,19 +46,30 @@ pub fn entry(command: &str, args: &[OsString]) -> Option<ExitCode> {
 
 pub struct Docker {
     home: Home,
+    /// Which engine is asked; what it can do is another question.
+    kind: DriverKind,
     client: OnceCell<Client>,
     /// Nodes boot at once, and the first one brings the image for all.
     bringing: Mutex<()>,
 }
 
 impl Docker {
-    pub fn new(home: Home) -> Docker {
-        Docker { home, client: OnceCell::new(), bringing: Mutex::new(()) }
+    pub fn new(home: Home, kind: DriverKind) -> Docker {
+        Docker { home, kind, client: OnceCell::new(), bringing: Mutex::new(()) }
     }
 
     /// The engine that the `docker` command would use, asked once whether it is there.
     async fn client(&self) -> Result<&Client, Fault> {
-        self.client.get_or_try_init(|| async { engine::ready(engine::connect()?).await }).await
+        let made = self.client.get_or_try_init(|| async {
+            match self.kind {
+                DriverKind::Podman => {
+                    let ready = engine::ready(podman::connect()?).await;
+                    ready.map_err(|f| podman::absent(f.message.rsplit(": ").next().unwrap_or_default()))
+                }
+                _ => engine::ready(engine::connect()?).await,
+            }
+        });
+        made.await
     }
 
     /// In labels: whose machines these are.

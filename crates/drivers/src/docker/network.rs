@@ -28,12 +28,14 @@ pub async fn up(client: &Client, home: &Home, owner: &str, cluster: &Cluster) ->
             .advice("Remove it, or choose another name with -p")
             .into());
         }
-        Some(network) if is_as_wanted(&network, home, cluster) => return reachable(home, cluster).await,
-        Some(_) => down(client, owner, &cluster.name).await?,
+        Some(network) if is_as_wanted(&network, home, cluster) => {
+            return reachable(client, home, cluster).await;
+        }
+        Some(_) => down(client, home, owner, &cluster.name).await?,
         None => {}
     }
     match client.create_network(request(home, owner, cluster)).await {
-        Ok(_) => reachable(home, cluster).await,
+        Ok(_) => reachable(client, home, cluster).await,
         Err(Error::DockerResponseServerError { message, .. }) if message.contains("overlap") => {
             let subnet = cluster.network.subnet;
             let whose = who_has(client, subnet)
@@ -72,10 +74,18 @@ fn request(home: &Home, owner: &str, cluster: &Cluster) -> NetworkCreateRequest 
     }
 }
 
-/// Is the engine's bridge here? It is not where the engine runs elsewhere, or in a namespace of its own.
-async fn reachable(home: &Home, cluster: &Cluster) -> Result<()> {
+/// Is the engine's bridge here? It is not where the engine runs elsewhere, or in a namespace of its own. An engine
+/// that does not tell which bridge a network has makes it with the first container, and takes one that is there.
+async fn reachable(client: &Client, home: &Home, cluster: &Cluster) -> Result<()> {
     if has_bridge(home, cluster).await? {
         return Ok(());
+    }
+    let told = find(client, &cluster.name).await?.and_then(|n| n.options?.remove(BRIDGE));
+    if told.is_none() {
+        let net = Netlink::open()?;
+        let bridge = net.bridge(&bridge_name(home, &cluster.name)).await?;
+        let address = Ipv4Net::new(cluster.gateway(), cluster.network.subnet.prefix_len())?;
+        return net.add_address(bridge.index, address).await;
     }
     Err(Fault::new(
         Reason::DriverNotHealthy,
@@ -101,7 +111,7 @@ pub async fn is_up(client: &Client, home: &Home, cluster: &Cluster, running: &[S
 }
 
 /// Removes the network if it is ours. One that is not there is none to remove.
-pub async fn down(client: &Client, owner: &str, profile: &str) -> Result<()> {
+pub async fn down(client: &Client, home: &Home, owner: &str, profile: &str) -> Result<()> {
     match find(client, profile).await? {
         Some(network) if owner_of(&network) == Some(owner) => {
             let ours = container::list(client, owner).await?;
@@ -118,10 +128,12 @@ pub async fn down(client: &Client, owner: &str, profile: &str) -> Result<()> {
             }
             let id = network.id.as_deref().unwrap_or(profile);
             let removed = client.remove_network(id).await;
-            removed.with_context(|| format!("remove the network {profile} of the engine"))
+            removed.with_context(|| format!("remove the network {profile} of the engine"))?;
         }
-        _ => Ok(()),
+        _ => {}
     }
+    // One that the engine found there is left by it.
+    Netlink::open()?.remove_link(&bridge_name(home, profile)).await
 }
 
 /// What the engine has given to others: no subnet of ours may lie there.
@@ -162,5 +174,6 @@ fn is_as_wanted(network: &NetworkInspect, home: &Home, cluster: &Cluster) -> boo
     let configs = network.ipam.iter().filter_map(|i| i.config.as_ref()).flatten();
     let subnets: Vec<Ipv4Net> = configs.filter_map(|c| c.subnet.as_ref()?.parse().ok()).collect();
     let bridge = network.options.as_ref().and_then(|o| o.get(BRIDGE));
-    subnets.contains(&cluster.network.subnet) && bridge == Some(&bridge_name(home, &cluster.name))
+    let ours = bridge_name(home, &cluster.name);
+    subnets.contains(&cluster.network.subnet) && bridge.is_none_or(|bridge| *bridge == ours)
 }

@@ -1,10 +1,13 @@
 //! The driver's verbs, on top of the other files of this folder.
 
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use async_trait::async_trait;
+use image::registry::{LayerProgress, Reference};
+use image::{NodeImage, Store};
 use ipnet::Ipv4Net;
 use model::{Cluster, DriverKind, Fault};
 use rustix::process::Signal;
@@ -149,6 +152,23 @@ impl Driver for Native {
 
     async fn networks_in_use(&self) -> Result<Vec<Ipv4Net>> {
         network::in_use().await
+    }
+
+    /// Nodes lie on the store's own files.
+    async fn has_image(&self, _: &NodeImage) -> Result<bool> {
+        Ok(true)
+    }
+
+    async fn bring_image(&self, _: &NodeImage, _: Arc<LayerProgress>) -> Result<()> {
+        Ok(())
+    }
+
+    async fn pull_image(
+        &self,
+        reference: &Reference,
+        progress: Arc<LayerProgress>,
+    ) -> Result<(NodeImage, String)> {
+        image::registry::pull(&Store::new(self.home.cache()), reference, false, progress).await
     }
 
     fn faults(&self) -> &dyn Faults {

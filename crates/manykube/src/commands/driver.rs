@@ -46,9 +46,11 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
 /// In the order in which they are chosen.
 async fn rows(ctx: &Ctx) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
-    for kind in [DriverKind::Docker, DriverKind::Native] {
+    for kind in [DriverKind::Docker, DriverKind::Native, DriverKind::Podman] {
         let missing = core::preflight(ctx, kind).await.err();
-        let default = missing.is_none() && !rows.iter().any(|r| r.default);
+        // podman is for those who ask for it.
+        let chosen = missing.is_none() && kind != DriverKind::Podman;
+        let default = chosen && !rows.iter().any(|r| r.default);
         rows.push(Row { kind, default, missing });
     }
     rows
@@ -57,6 +59,7 @@ async fn rows(ctx: &Ctx) -> Vec<Row> {
 fn what(kind: DriverKind) -> &'static str {
     match kind {
         DriverKind::Docker => "containers of a Docker engine of this host",
+        DriverKind::Podman => "containers of podman's service on this host",
         DriverKind::Native => "namespaces, made by manykube itself",
     }
 }

@@ -1,24 +1,44 @@
 //! The node image as part of a start.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use image::{BuildEvent, BuildOptions, Damaged, Store};
-use model::{Cluster, Fault, Home, Reason};
+use drivers::Driver;
+use image::{BuildEvent, BuildOptions, Damaged, NodeImage, Store};
+use model::{Cluster, Fault, Home, Node, Reason};
 
+use super::{base_images, layers, machines};
 use crate::ctx::Ctx;
 use crate::report::{Event, Style};
 
 /// Looked at before anything is changed.
 pub fn usable(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
     for part in missing(&ctx.home, cluster)? {
-        let (Part::Image(version) | Part::Programs(version)) = &part;
-        can_build(ctx, version)?;
+        if let Part::Image(version) | Part::Programs(version) = &part {
+            can_build(ctx, version)?;
+        }
     }
-    match Store::new(ctx.home.cache()).find(&cluster.kubernetes_version)? {
-        Some(image) => image.check().map_err(|damage| damaged(damage).into()),
-        None => Ok(()),
+    roots(&ctx.home, cluster).iter().try_for_each(|image| image.check().map_err(|d| damaged(d).into()))
+}
+
+/// The images that nodes of the cluster are made of, as far as the store has them.
+fn roots(home: &Home, cluster: &Cluster) -> Vec<NodeImage> {
+    let named: BTreeMap<Option<String>, &Node> =
+        cluster.nodes.iter().map(|n| (cluster.config_of(n).base_image, n)).collect();
+    named.into_values().filter_map(|n| machines::root_image(home, cluster, n).ok()).collect()
+}
+
+/// Is all there that nodes are made of, also where the driver wants it?
+pub async fn present(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Result<bool> {
+    if !missing(home, cluster)?.is_empty() {
+        return Ok(false);
     }
+    for image in roots(home, cluster) {
+        if !driver.has_image(&image).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn can_build(ctx: &Ctx, version: &str) -> Result<(), Fault> {
@@ -46,13 +66,17 @@ pub enum Part {
     Image(String),
     /// Of nodes that run another version.
     Programs(String),
+    /// One that the cluster or a node names.
+    Named(String),
 }
 
 pub fn parts(cluster: &Cluster) -> Vec<Part> {
     let own = &cluster.kubernetes_version;
+    let usual = cluster.nodes.iter().any(|n| cluster.config_of(n).base_image.is_none());
+    let image = usual.then(|| Part::Image(own.clone()));
     let versions: BTreeSet<&String> = cluster.nodes.iter().map(|n| &n.kubernetes_version).collect();
     let others = versions.into_iter().filter(|v| *v != own).cloned().map(Part::Programs);
-    [Part::Image(own.clone())].into_iter().chain(others).collect()
+    image.into_iter().chain(others).collect()
 }
 
 /// Those that the store does not have.
@@ -61,6 +85,7 @@ pub fn missing(home: &Home, cluster: &Cluster) -> Result<Vec<Part>> {
     let mut missing = Vec::new();
     for part in parts(cluster) {
         let there = match &part {
+            Part::Named(_) => true,
             Part::Image(version) => store.find(version)?.is_some(),
             Part::Programs(version) => store.node_programs(version)?.is_some(),
         };
@@ -68,24 +93,38 @@ pub fn missing(home: &Home, cluster: &Cluster) -> Result<Vec<Part>> {
             missing.push(part);
         }
     }
+    missing.extend(base_images::missing(home, cluster).into_iter().map(Part::Named));
     Ok(missing)
 }
 
-pub async fn build_missing(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
-    let store = Store::new(ctx.home.cache());
+/// Builds or pulls what the store has not got, and brings it to where the driver wants it.
+pub async fn provide(ctx: &Ctx, cluster: &Cluster, driver: &dyn Driver) -> Result<()> {
     for part in missing(&ctx.home, cluster)? {
-        let (Part::Image(version) | Part::Programs(version)) = &part;
-        can_build(ctx, version)?;
-        let log = ctx.home.logs().join(format!("node-image-{version}.log"));
-        let options = BuildOptions { log: Some(log), jobs: None };
         match part {
-            Part::Image(_) => image::build(&store, version, options, &|e| show(ctx, e)).await.map(drop)?,
-            Part::Programs(_) => {
-                image::build_node_programs(&store, version, options, &|e| show(ctx, e)).await?;
-            }
+            Part::Named(name) => drop(base_images::find(ctx, cluster.driver, &name, false).await?),
+            Part::Image(version) => build(ctx, &version, false).await?,
+            Part::Programs(version) => build(ctx, &version, true).await?,
+        }
+    }
+    for image in roots(&ctx.home, cluster) {
+        if !driver.has_image(&image).await? {
+            let phase = format!("Bringing the node image {} to the engine", image.name);
+            layers::shown(ctx, &phase, |progress| driver.bring_image(&image, progress)).await?;
         }
     }
     Ok(())
+}
+
+async fn build(ctx: &Ctx, version: &str, programs: bool) -> Result<()> {
+    let store = Store::new(ctx.home.cache());
+    can_build(ctx, version)?;
+    let log = ctx.home.logs().join(format!("node-image-{version}.log"));
+    let options = BuildOptions { log: Some(log), jobs: None };
+    if programs {
+        image::build_node_programs(&store, version, options, &|e| show(ctx, e)).await.map(drop)
+    } else {
+        image::build(&store, version, options, &|e| show(ctx, e)).await.map(drop)
+    }
 }
 
 fn show(ctx: &Ctx, event: BuildEvent) {

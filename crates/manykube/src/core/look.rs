@@ -84,7 +84,7 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
     .await;
     let record = containers::Record::read(home, &cluster.name);
     Ok(Observed {
-        image: if images::missing(home, cluster)?.is_empty() { Image::Present } else { Image::Absent },
+        image: if images::present(home, cluster, driver).await? { Image::Present } else { Image::Absent },
         certificates: found.is_some_and(|f| f.stale.is_empty()),
         network: network?,
         nodes: seen.into_iter().filter(|(_, n)| n.machine != MachineState::Absent).collect(),

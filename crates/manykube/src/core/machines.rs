@@ -66,7 +66,7 @@ pub fn spec(home: &Home, cluster: &Cluster, node: &Node, new: Option<New<'_>>) -
 /// else that the cluster puts on every node is of the cluster's version.
 pub fn root_image(home: &Home, cluster: &Cluster, node: &Node) -> Result<NodeImage> {
     match cluster.config_of(node).base_image {
-        Some(name) => Store::new(home.cache()).get(&name),
+        Some(name) => Store::new(home.cache()).named(&name),
         None => image_of(home, &cluster.kubernetes_version),
     }
 }

@@ -1,11 +1,13 @@
 //! What touches machines: observe, plan, run. The commands call these and nothing below them.
 
 mod able;
+pub mod base_images;
 mod certificates;
 pub mod containers;
 pub mod docker;
 mod etcd;
 mod images;
+pub mod layers;
 mod look;
 mod machines;
 mod manifests;
@@ -36,6 +38,7 @@ use model::{Cluster, DriverKind, Fault, Node, Reason};
 use plan::{Leave, Member, Observed, Plan, Refusal, phase};
 
 pub use able::able;
+pub use images::damaged;
 pub use recover::FRESHEST;
 
 use crate::ctx::Ctx;
@@ -66,7 +69,7 @@ pub enum Started {
 pub fn driver(ctx: &Ctx, kind: DriverKind) -> Box<dyn Driver> {
     match kind {
         DriverKind::Native => Box::new(Native::new(ctx.home.clone())),
-        DriverKind::Docker => Box::new(Docker::new(ctx.home.clone())),
+        DriverKind::Docker | DriverKind::Podman => Box::new(Docker::new(ctx.home.clone(), kind)),
     }
 }
 
@@ -268,9 +271,10 @@ pub async fn delete(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>) -> Resu
 async fn kinds_of_lost(ctx: &Ctx) -> Vec<DriverKind> {
     let used: Vec<DriverKind> = drivers_in_use(ctx).iter().map(|d| d.kind()).collect();
     let mut kinds = vec![DriverKind::Native];
-    let docker = DriverKind::Docker;
-    if used.contains(&docker) || driver(ctx, docker).preflight().await.is_ok() {
-        kinds.push(docker);
+    for engine in DriverKind::ALL.into_iter().filter(|kind| kind.is_engine()) {
+        if used.contains(&engine) || driver(ctx, engine).preflight().await.is_ok() {
+            kinds.push(engine);
+        }
     }
     kinds
 }

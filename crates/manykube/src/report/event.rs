@@ -44,6 +44,13 @@ pub enum Event {
         step: String,
         node: String,
     },
+    /// How far a step is, for steps that can tell.
+    StepProgress {
+        step: String,
+        node: String,
+        done: u64,
+        total: u64,
+    },
     StepFinished {
         phase: String,
         step: String,
@@ -80,6 +87,9 @@ impl Event {
             Event::PhaseFinished { phase, elapsed } => format!("phase {phase}: done, {}", time(elapsed)),
             Event::StepStarted { phase, step, node } => {
                 format!("phase {phase}: {}{step}: started", at_node(node))
+            }
+            Event::StepProgress { step, node, done, total } => {
+                format!("{}{step}: {done} of {total}", at_node(node))
             }
             Event::StepFinished { phase, step, node, elapsed } => {
                 format!("phase {phase}: {}{step}: done, {}", at_node(node), time(elapsed))

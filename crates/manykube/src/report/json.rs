@@ -28,6 +28,10 @@ impl Events {
             Event::StepFinished { step, node, .. } => {
                 ("info", json!({ "message": format!("{}{step}", at_node(node)) }))
             }
+            Event::StepProgress { step, done, total, .. } => {
+                let part = *done as f64 / (*total).max(1) as f64;
+                ("download.progress", json!({ "artifact": step, "progress": format!("{part:.2}") }))
+            }
             Event::Warning(message) => ("warning", json!({ "message": message })),
             Event::StepFailed { step, node, message, .. } => {
                 ("error", json!({ "message": format!("{}{step}: {message}", at_node(node)) }))

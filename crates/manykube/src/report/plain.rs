@@ -41,7 +41,7 @@ impl Lines {
                 let style = step.map_or(Style::Network, Style::of_step);
                 stdout = self.line(style, &format!("{phase} ..."));
             }
-            Event::PhaseFinished { .. } | Event::StepStarted { .. } => {}
+            Event::PhaseFinished { .. } | Event::StepStarted { .. } | Event::StepProgress { .. } => {}
             Event::StepFinished { step, node, elapsed: time, .. } => {
                 let at = at_node(node);
                 stdout = self.line(Style::Option, &format!("{at}{step} ({})", elapsed::human(*time)));

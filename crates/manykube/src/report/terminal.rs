@@ -35,6 +35,14 @@ impl Terminal {
         self.live.lock().unwrap_or_else(PoisonError::into_inner).insert((step.into(), node.into()), bar);
     }
 
+    fn advance(&self, step: &str, node: &str, done: u64, total: u64) {
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bar) = live.get(&(step.to_owned(), node.to_owned())) {
+            let (done, total) = (image::human_size(done), image::human_size(total));
+            bar.set_message(format!("{}{step}: {done} of {total}", at_node(node)));
+        }
+    }
+
     fn end(&self, step: &str, node: &str) {
         let bar = self
             .live
@@ -51,6 +59,9 @@ impl Reporter for Terminal {
     fn event(&self, event: &Event) {
         match event {
             Event::StepStarted { step, node, .. } => self.begin(step, node),
+            Event::StepProgress { step, node, done, total } => {
+                return self.advance(step, node, *done, *total);
+            }
             Event::StepFinished { step, node, .. } | Event::StepFailed { step, node, .. } => {
                 self.end(step, node);
             }

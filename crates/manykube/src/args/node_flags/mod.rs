@@ -39,7 +39,7 @@ pub struct ConfigFlags {
     /// Ports of the host that lead to the node
     #[arg(long, value_delimiter = ',', value_name = "[ADDRESS:]HOST:NODE[/PROTOCOL],…")]
     ports: Vec<String>,
-    /// Another node image than the one of the version
+    /// Another node image than the one of the version: of the store, or of a registry (HOST/NAME:TAG)
     #[arg(long, value_name = "IMAGE")]
     base_image: Option<String>,
     /// For drivers of virtual machines

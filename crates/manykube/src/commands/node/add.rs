@@ -49,6 +49,8 @@ async fn prepare(ctx: &Ctx, request: &Request) -> Result<Prepared> {
         ctx.emit(Event::info(Style::Notice, "Carrying on where an earlier command was cut short"));
     }
     common::able(Some(&before), &cluster)?;
+    core::base_images::settle(ctx, &mut cluster, Some(&before), false).await?;
+    let new = cluster.nodes.iter().filter(|n| new.iter().any(|m| m.name == n.name)).cloned().collect();
     if request.edit.version.is_some() {
         core::images_can(ctx, &cluster)?;
     }

@@ -18,6 +18,7 @@ pub fn edited(cluster: &Cluster, names: &[Node], edit: &Edit, host: HostSize) ->
     for changed in after.nodes.iter_mut().filter(|n| names.iter().any(|m| m.name == n.name)) {
         *changed = node(cluster, changed, edit, host)?;
     }
+    core::base_images::keep(&mut after, cluster);
     Ok(after)
 }
 

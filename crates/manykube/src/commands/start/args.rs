@@ -21,7 +21,7 @@ pub struct Args {
     /// Remove nodes that the file does not have any more without asking
     #[arg(long)]
     pub yes: bool,
-    /// What nodes are made of (native)
+    /// What nodes are made of: docker, native or podman
     #[arg(short, long, visible_alias = "vm-driver")]
     pub driver: Option<String>,
     /// The Kubernetes version: v1.2.3, 1.2 (newest patch), stable, latest

@@ -36,7 +36,7 @@ pub fn flags(args: &Args) -> Result<(), Fault> {
 pub fn listen_address(args: &Args, driver: DriverKind) -> Result<Option<Ipv4Addr>, Fault> {
     match args.listen_address.as_deref() {
         None | Some("" | "127.0.0.1" | "localhost") => Ok(None),
-        Some(other) if driver == DriverKind::Docker => other
+        Some(other) if driver.is_engine() => other
             .parse()
             .map(Some)
             .map_err(|_| usage(format!("--listen-address={other} is not an address like 0.0.0.0"))),
@@ -81,7 +81,7 @@ pub async fn driver(ctx: &Ctx, args: &Args, old: Option<&Cluster>) -> Result<Dri
                 Reason::DriverUnsupportedOs,
                 format!("The driver '{name}' is not supported on linux/{}", host::arch()),
             )
-            .advice("Use --driver=docker or --driver=native, or leave it out")
+            .advice("Use --driver=docker, --driver=native or --driver=podman, or leave it out")
         })?,
     };
     match old {

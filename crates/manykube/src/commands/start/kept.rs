@@ -40,7 +40,7 @@ fn differences(have: &NodeConfig, asked: &NodeConfig) -> Vec<&'static str> {
         ("the CPUs", said(&asked.cpus, &have.cpus)),
         ("the disk size", said(&asked.disk_mib, &have.disk_mib)),
         ("the container runtime", said(&asked.container_runtime, &have.container_runtime)),
-        ("the base image", said(&asked.base_image, &have.base_image)),
+        ("the base image", other_image(asked, have)),
         ("flags of components (--extra-config)", !flags),
         ("the feature gates", !part_of(&asked.feature_gates, &have.feature_gates)),
         ("the labels of nodes", !part_of(&asked.labels, &have.labels)),
@@ -54,6 +54,12 @@ fn differences(have: &NodeConfig, asked: &NodeConfig) -> Vec<&'static str> {
 
 fn said<T: PartialEq>(asked: &Option<T>, have: &Option<T>) -> bool {
     asked.is_some() && asked != have
+}
+
+/// What was pulled is remembered with its digest.
+fn other_image(asked: &NodeConfig, have: &NodeConfig) -> bool {
+    let Some(asked) = &asked.base_image else { return false };
+    !have.base_image.as_ref().is_some_and(|have| image::registry::Pinned::came_from(have, asked))
 }
 
 fn part_of<K: Ord, V: PartialEq>(asked: &BTreeMap<K, V>, have: &BTreeMap<K, V>) -> bool {
@@ -73,6 +79,7 @@ mod tests {
                    --mount=/x:/y --ports=80:80 --kubelet-binary=/k --base-image=mine";
         assert_eq!(warnings(&old, &args(all), host).unwrap().len(), 8);
         old.node_defaults = checks::node_defaults(&args(all)).unwrap();
+        old.node_defaults.base_image = Some("mine@sha256:ab".into());
         for same in [all, "", "--labels=c=d", "-c containerd", "--memory=4000 --cpus=2 --disk-size=20000mb"] {
             assert!(warnings(&old, &args(same), host).unwrap().is_empty(), "{same}");
         }

@@ -156,7 +156,7 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
     let before = old.as_ref().map(|f| &f.cluster);
     let driver = checks::driver(ctx, args, before).await?;
     checks::listen_address(args, driver)?;
-    let version = version(args, before)?;
+    let version = version(ctx, args, before, driver).await?;
     let host = host::size();
     let (mut manifest, mut changes) = (None, file::Changes::default());
     let (cluster, warnings) = match (before, input) {
@@ -165,7 +165,8 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
             match input {
                 Some(input) => {
                     let base = file::over(before, args, &version, host)?;
-                    let cluster = flags_last(input.resolve(&base, host, args.force)?, args)?;
+                    let mut cluster = flags_last(input.resolve(&base, host, args.force)?, args)?;
+                    core::base_images::keep(&mut cluster, before);
                     changes = file::changes(before, &cluster)?;
                     (cluster, input.notes())
                 }
@@ -199,6 +200,7 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
     cluster.addons.extend(super::addons::asked(&args.addons)?);
     common::able(before, &cluster)?;
     host_can(ctx, args, driver).await?;
+    core::base_images::settle(ctx, &mut cluster, before, args.dry_run).await?;
     if old.is_none() || !changes.lines.is_empty() {
         core::images_can(ctx, &cluster)?;
     }
@@ -219,11 +221,20 @@ fn flags_last(mut cluster: Cluster, args: &Args) -> Result<Cluster, Fault> {
     Ok(cluster)
 }
 
-fn version(args: &Args, old: Option<&Cluster>) -> Result<String, Fault> {
+/// Of a new cluster that is to be made of an image it is the image's, unless it is said.
+async fn version(ctx: &Ctx, args: &Args, old: Option<&Cluster>, driver: DriverKind) -> Result<String> {
+    let default = || image::default_version().to_owned();
     match (args.kubernetes_version.as_deref(), old) {
         (None | Some(""), Some(old)) => Ok(old.kubernetes_version.clone()),
-        (None | Some(""), None) => Ok(image::default_version().to_owned()),
-        (Some(asked), _) => versions::resolve(asked),
+        (None | Some(""), None) => match checks::node_defaults(args)?.base_image {
+            Some(name) => {
+                host_can(ctx, args, driver).await?;
+                let found = core::base_images::find(ctx, driver, &name, args.dry_run).await?;
+                Ok(found.map_or_else(default, |(image, _)| image.manifest.kubernetes))
+            }
+            None => Ok(default()),
+        },
+        (Some(asked), _) => Ok(versions::resolve(asked)?),
     }
 }
 

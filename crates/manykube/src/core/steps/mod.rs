@@ -74,7 +74,7 @@ impl<'a> Runner<'a> {
     fn work(&'a self, step: Step) -> LocalBoxFuture<'a, Result<()>> {
         Box::pin(async move {
             match &step {
-                Step::BuildImage => images::build_missing(self.ctx, self.cluster()?).await,
+                Step::BuildImage => images::provide(self.ctx, self.cluster()?, self.driver).await,
                 Step::Certificates => self.shared.pki(self.home(), self.cluster()?).map(drop),
                 Step::NetworkUp => self.network_up().await,
                 Step::CreateMachine(m) => self.create(m).await,

@@ -1,5 +1,7 @@
 //! `node-image`: the images that nodes are made from.
 
+mod registry;
+
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -51,6 +53,25 @@ pub enum Command {
     },
     /// Take an image from a file
     Import { file: PathBuf },
+    /// Take an image from a registry
+    Pull {
+        /// HOST/NAME:TAG, or with a digest
+        image: String,
+        /// Without encryption, which a registry of this machine never needs
+        #[arg(long)]
+        insecure: bool,
+    },
+    /// Give an image to a registry, from which others and engines can take it
+    Push {
+        /// HOST/NAME:TAG
+        image: String,
+        /// The image; the one of the default Kubernetes version if left out
+        #[arg(long)]
+        name: Option<String>,
+        /// Without encryption, which a registry of this machine never needs
+        #[arg(long)]
+        insecure: bool,
+    },
     /// Check every file of the images
     Verify { names: Vec<String> },
 }
@@ -75,10 +96,7 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
             }
         }
         Command::Export { file, name } => {
-            let name = match name {
-                Some(name) => name.clone(),
-                None => found(&store)?,
-            };
+            let name = name.clone().map_or_else(|| found(&store), Ok)?;
             let bar = bar();
             store.export(&name, file, &shower(&bar))?;
             bar.finish_and_clear();
@@ -93,6 +111,11 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
             let image = store.import(file, &shower(&bar))?;
             bar.finish_and_clear();
             ctx.emit(Event::info(Style::Sparkle, format!("Imported the node image {}", image.name)));
+        }
+        Command::Pull { image, insecure } => registry::pull(ctx, &store, image, *insecure)?,
+        Command::Push { image, name, insecure } => {
+            let name = name.clone().map_or_else(|| found(&store), Ok)?;
+            registry::push(ctx, &store, &name, image, *insecure)?;
         }
         Command::Verify { names } => verify(ctx, &store, names)?,
     }

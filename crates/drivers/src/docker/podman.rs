@@ -1,0 +1,30 @@
+//! Where podman's service is. What it does otherwise than Docker is found by asking, not by its name.
+
+use bollard::{API_DEFAULT_VERSION, Docker as Client};
+use model::{Fault, Reason};
+
+const SOCKET: &str = "/run/podman/podman.sock";
+const PATIENCE_SECONDS: u64 = 600;
+
+/// By podman's own variable, or where systemd's unit has it.
+pub fn connect() -> Result<Client, Fault> {
+    let host = std::env::var("CONTAINER_HOST").ok().filter(|host| !host.is_empty());
+    let socket = host.unwrap_or_else(|| format!("unix://{SOCKET}"));
+    if !socket.starts_with("unix://") {
+        let message = format!("CONTAINER_HOST={socket}: podman on another host is not supported");
+        return Err(Fault::new(Reason::DriverNotHealthy, message)
+            .advice("Use podman of this host (unset CONTAINER_HOST), or --driver=native as root"));
+    }
+    let made = Client::connect_with_unix(&socket, PATIENCE_SECONDS, API_DEFAULT_VERSION);
+    made.map_err(|e| absent(&e.to_string()))
+}
+
+pub fn absent(why: &str) -> Fault {
+    Fault::new(Reason::DriverNotHealthy, format!("podman's service cannot be reached: {why}"))
+        .advice("Start it with 'systemctl start podman.socket' as root, or use --driver=native as root")
+}
+
+/// For those who have no other engine.
+pub fn is_there() -> bool {
+    std::path::Path::new(SOCKET).exists()
+}

@@ -1,0 +1,95 @@
+//! From a registry to the store.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use oci_client::Client;
+use oci_client::manifest::OciDescriptor;
+
+use super::client::{AUTH, client, failed};
+use super::documents::{Label, TITLE};
+use super::download::download;
+use super::{Doing, LayerEvent, LayerProgress, Reference, RegistryError};
+use crate::arrival::{self, Arrival};
+use crate::store::{NodeImage, Store};
+
+/// Brings the image to the store unless it is there, and the digest that the name stands for. Nothing of it is
+/// in the store before all of it is there and every file has been compared with what was built.
+pub async fn pull(
+    store: &Store,
+    reference: &Reference,
+    plain: bool,
+    progress: Arc<LayerProgress>,
+) -> Result<(NodeImage, String)> {
+    if let Some(digest) = reference.digest()
+        && let Some(image) = store.by_digest(digest)?
+    {
+        return Ok((image, digest.to_owned()));
+    }
+    let registry = client(reference, plain)?;
+    let answer = registry.pull_manifest_and_config_and_list_digest(reference.inner(), &AUTH).await;
+    let (manifest, digest, config, list) = answer.map_err(|e| failed(reference, e))?;
+    // Of several architectures together, the name stands for all of them.
+    let digest = list.unwrap_or(digest);
+    if let Some(image) = store.by_digest(&digest)? {
+        return Ok((image, digest));
+    }
+    let label = Label::read(&config)?;
+    if let Some(image) = store.same(&label)? {
+        image.add_digest(&digest)?;
+        return Ok((image, digest));
+    }
+    let sizes = manifest.layers.iter().map(|l| u64::try_from(l.size).unwrap_or(0));
+    arrival::room(store, sizes.sum::<u64>() + label.size)?;
+    let own = store.clone();
+    let arrival = tokio::task::spawn_blocking(move || Arrival::new(&own)).await??;
+    let rootfs = arrival.rootfs();
+    // Not swept with what else is left half-done: it is what the next try goes on with.
+    let kept = store.images_dir().join(PULLING);
+    fs_err::create_dir_all(&kept)?;
+    let layers = manifest.layers.iter();
+    let layers = layers.map(|layer| one(&registry, reference, layer, &kept, &rootfs, progress.clone()));
+    // All come to an end before what they wrote is thrown away because of one.
+    let ended = futures::future::join_all(layers).await;
+    ended.into_iter().collect::<Result<()>>()?;
+    let image = {
+        let digest = digest.clone();
+        tokio::task::spawn_blocking(move || arrival.adopt(Some(&digest))).await??
+    };
+    fs_err::remove_dir_all(&kept)?;
+    Ok((image, digest))
+}
+
+/// Layers of which not all has come.
+const PULLING: &str = ".pulling";
+
+async fn one(
+    registry: &Client,
+    reference: &Reference,
+    layer: &OciDescriptor,
+    kept: &Path,
+    rootfs: &Path,
+    progress: Arc<LayerProgress>,
+) -> Result<()> {
+    let title = layer.annotations.as_ref().and_then(|a| a.get(TITLE));
+    let short = || layer.digest.chars().skip("sha256:".len()).take(12).collect();
+    let name: String = title.cloned().unwrap_or_else(short);
+    let file = download(registry, reference, layer, (&name, kept), &*progress).await?;
+    let (rootfs, wanted) = (rootfs.to_owned(), layer.digest.clone());
+    let total = u64::try_from(layer.size).unwrap_or(0);
+    tokio::task::spawn_blocking(move || {
+        let told = |done| progress(LayerEvent { layer: name.clone(), doing: Doing::Unpacking, done, total });
+        let (found, unpacked) = arrival::unpack_file(&file, &rootfs, &told)?;
+        // It says more than where in the middle it could not be unpacked.
+        if found != wanted {
+            // What is wrong stays wrong however often it is gone on with.
+            fs_err::remove_file(&file)?;
+            let what = format!("the layer {name} that came");
+            return Err(RegistryError::Digest { what, wanted, found }.into());
+        }
+        unpacked
+    })
+    .await?
+    .with_context(|| format!("unpacking the layer {}", layer.digest))
+}

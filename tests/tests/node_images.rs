@@ -1,0 +1,175 @@
+//! Node images by way of a registry: given by one store, taken by others, and by an engine.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use system_tests::{Engine, Lab, Ran, Registry, archive, eventually};
+
+const USAGE: i32 = 14;
+const NETWORK: i32 = 40;
+const UNUSABLE: i32 = 80;
+
+#[test]
+fn a_registry_between_stores_and_engines() {
+    let mut lab = Lab::with_native();
+    // With data of its own: what is pulled here would take the place of what other tests have brought.
+    lab.engine = Some(Engine::start(&lab.path("e")));
+    let registry = Registry::start(&lab.path("registry"));
+    let reference = format!("{}/team/node:v1", Registry::HOST);
+    let digest = pushed(&lab, &reference);
+    what_cannot_be_pulled(&lab, &registry, &reference);
+    let native = a_pull_that_was_killed(&lab, &reference, &digest);
+    a_cluster_of_namespaces(&lab, &native, &reference, &digest);
+    a_cluster_of_containers(&lab, &reference, &digest);
+    drop(registry);
+    // What is there needs no registry, if its name says exactly what it is.
+    let there = manykube(&lab, &native, &["node-image", "pull", &format!("{reference}@{digest}")]);
+    assert!(there.ok().stdout.contains("is ready"));
+    manykube(&lab, &native, &["node-image", "pull", &reference]).exit(NETWORK);
+}
+
+/// With a store of its own.
+fn manykube(lab: &Lab, cache: &Path, args: &[&str]) -> Ran {
+    let began = Instant::now();
+    let mut command = lab.command(args);
+    command.env("MANYKUBE_CACHE", cache).env_remove("MANYKUBE_DRIVER");
+    let output = command.output().expect("run manykube");
+    Ran::new(format!("manykube {}", args.join(" ")), output, began.elapsed())
+}
+
+fn images(lab: &Lab, cache: &Path) -> usize {
+    names(lab, cache).len()
+}
+
+fn digest_in(text: &str) -> String {
+    let at = text.find("sha256:").unwrap_or_else(|| panic!("no digest in {text}"));
+    text[at..].chars().take("sha256:".len() + 64).collect()
+}
+
+fn pushed(lab: &Lab, reference: &str) -> String {
+    let first = lab.manykube(&["node-image", "push", reference]).ok();
+    assert!(first.stdout.contains("send system"), "{}", first.stdout);
+    println!("push: {:.1} s", first.elapsed.as_secs_f32());
+    digest_in(&first.stdout)
+}
+
+/// One line, a code, and nothing in the store.
+fn what_cannot_be_pulled(lab: &Lab, registry: &Registry, reference: &str) {
+    let cache = lab.path("nothing");
+    let blob = registry.layers().remove(0);
+    let host = Registry::HOST;
+    let docker = |args: &[&str]| lab.engine.as_ref().expect("the lab has one").docker(args).ok();
+    let foreign = format!("{host}/foreign:v1");
+    let file = lab.path("foreign.tar").to_string_lossy().into_owned();
+    archive::oci(&lab.path("foreign.tar"), "foreign:v1", 0, archive::Fault::None);
+    docker(&["import", &file, &foreign]);
+    docker(&["push", &foreign]);
+    docker(&["image", "rm", &foreign]);
+    let zeros = "0".repeat(64);
+    for (name, code, why) in [
+        (format!("{host}/Bad Name:v1"), USAGE, "is not the name of an image"),
+        (format!("{host}/team/nothing:v1"), NETWORK, "has no such image"),
+        (format!("{host}/team/node@sha256:{zeros}"), NETWORK, "has no such image"),
+        ("localhost:5999/node:v1".to_owned(), NETWORK, "cannot be reached"),
+        (foreign.clone(), UNUSABLE, "not a node image"),
+    ] {
+        let refused = manykube(lab, &cache, &["node-image", "pull", &name]).exit(code);
+        assert!(refused.stderr.contains(why), "{name}: {}", refused.stderr);
+        let start = ["start", "--driver=native", "--base-image", &name];
+        let refused = manykube(lab, &cache, &start).exit(code);
+        assert!(refused.stderr.contains(why), "{name}: {}", refused.stderr);
+    }
+    let refused = lab.manykube(&["start", "--driver=docker", "--base-image", &foreign]).exit(UNUSABLE);
+    assert!(refused.stderr.contains("not a node image"), "{}", refused.stderr);
+    assert!(!docker(&["images"]).stdout.contains("/foreign"), "what is of no use was left in the engine");
+    let unknown = lab.manykube(&["start", "--driver=native", "--base-image=mine"]).exit(UNUSABLE);
+    assert!(unknown.stderr.contains("There is no node image mine"), "{}", unknown.stderr);
+
+    // The smallest layer, with one byte of another value.
+    let whole = std::fs::read(&blob).expect("a blob");
+    let mut wrong = whole.clone();
+    wrong[whole.len() / 2] ^= 1;
+    std::fs::write(&blob, wrong).expect("damage a blob");
+    let refused = manykube(lab, &cache, &["node-image", "pull", reference]).exit(UNUSABLE);
+    let hex = blob.parent().and_then(Path::file_name).expect("a digest").to_string_lossy().into_owned();
+    assert!(refused.stderr.contains(&format!("not sha256:{hex}")), "{}", refused.stderr);
+    std::fs::write(&blob, whole).expect("mend the blob");
+    assert_eq!(images(lab, &cache), 0);
+    assert!(!lab.home().join("profiles/minikube/config.json").exists(), "a profile was made");
+}
+
+fn a_pull_that_was_killed(lab: &Lab, reference: &str, digest: &str) -> PathBuf {
+    let cache = lab.path("native");
+    let pulling = cache.join("node-images/.pulling");
+    let pull = ["node-image", "pull", reference];
+    let mut killed = lab.command(&pull).env("MANYKUBE_CACHE", &cache).spawn().expect("start manykube");
+    eventually("something of a layer", Duration::from_secs(30), || {
+        let files = std::fs::read_dir(&pulling).map_err(|e| e.to_string())?;
+        let bytes: u64 = files.flatten().filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum();
+        if bytes > 1 << 20 { Ok(()) } else { Err(format!("{bytes} bytes")) }
+    });
+    killed.kill().expect("kill it");
+    killed.wait().expect("its end");
+    assert_eq!(images(lab, &cache), 0);
+    let pulled = manykube(lab, &cache, &pull).ok();
+    println!("pull: {:.1} s", pulled.elapsed.as_secs_f32());
+    assert_eq!(digest_in(&pulled.stdout), digest);
+    assert!(pulled.stdout.contains("unpack state"), "{}", pulled.stdout);
+    assert_eq!(images(lab, &cache), 1);
+    let left = std::fs::read_dir(cache.join("node-images")).expect("the store").flatten();
+    let left: Vec<_> = left.filter(|e| e.file_name().to_string_lossy().starts_with('.')).collect();
+    assert_eq!(left.len(), 1, "besides the lock: {left:?}");
+    manykube(lab, &cache, &["node-image", "verify"]).ok();
+    cache
+}
+
+fn base_image(lab: &Lab) -> String {
+    let text = std::fs::read_to_string(lab.home().join("profiles/minikube/config.json")).expect("a profile");
+    let line = text.lines().find(|l| l.contains("\"BaseImage\"")).unwrap_or_else(|| panic!("{text}"));
+    line.to_owned()
+}
+
+fn a_cluster_of_namespaces(lab: &Lab, cache: &Path, reference: &str, digest: &str) {
+    let start = ["start", "--driver=native", "--base-image", reference];
+    let dry = manykube(lab, cache, &[&start[..], &["--dry-run"]].concat());
+    dry.ok();
+    let started = manykube(lab, cache, &start).ok();
+    assert!(!started.stdout.contains("receive"), "it was there: {}", started.stdout);
+    assert!(base_image(lab).contains(&format!("{reference}@{digest}")), "{}", base_image(lab));
+    for again in [&["start"][..], &start] {
+        let again = manykube(lab, cache, again).ok();
+        assert!(!again.stderr.contains("base image"), "{}", again.stderr);
+    }
+    let used = manykube(lab, cache, &["node-image", "rm", &names(lab, cache)[0]]);
+    used.exit(UNUSABLE);
+    manykube(lab, cache, &["delete"]).ok();
+}
+
+fn names(lab: &Lab, cache: &Path) -> Vec<String> {
+    let list = manykube(lab, cache, &["node-image", "list"]).ok().stdout;
+    let names = list.split_whitespace().filter(|w| w.starts_with("v1.") && w.contains('-'));
+    names.map(str::to_owned).collect()
+}
+
+/// The engine fetches it, the store takes it from there, and nodes are made of what the engine has.
+fn a_cluster_of_containers(lab: &Lab, reference: &str, digest: &str) {
+    let cache = lab.path("docker");
+    let engine = lab.engine.as_ref().expect("the lab has one");
+    let started = manykube(lab, &cache, &["start", "--driver=docker", "--base-image", reference]).ok();
+    println!("start with docker, pulled by the engine: {:.1} s", started.elapsed.as_secs_f32());
+    assert!(
+        started.stdout.contains("receive ") && started.stdout.contains("from the engine"),
+        "{}",
+        started.stdout
+    );
+    assert!(!started.stdout.contains("Bringing"), "it is there: {}", started.stdout);
+    assert!(base_image(lab).contains(digest), "{}", base_image(lab));
+    let name = names(lab, &cache).remove(0);
+    manykube(lab, &cache, &["node-image", "verify"]).ok();
+    let own = engine.docker(&["image", "inspect", "-f", "{{.Id}}", &format!("manykube/node:{name}")]).ok();
+    let pulled = engine.docker(&["image", "inspect", "-f", "{{.Id}}", reference]).ok();
+    assert_eq!(own.text(), pulled.text());
+    let nodes = manykube(lab, &cache, &["kubectl", "--", "get", "nodes", "--no-headers"]).ok();
+    assert!(nodes.stdout.contains(" Ready "), "{}", nodes.stdout);
+    manykube(lab, &cache, &["delete"]).ok();
+}
