@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
+
 use crate::engine::{has_all_capabilities, less};
 use crate::{Ran, eventually};
 
 pub struct Podman {
     dir: PathBuf,
+    /// It takes no longer path for it than 50 letters.
+    run: TempDir,
     process: Child,
 }
 
@@ -23,10 +27,11 @@ impl Podman {
             text += &format!("runtime = \"less\"\n[engine.runtimes]\nless = [\"{}\"]\n", less.display());
         }
         std::fs::write(dir.join("containers.conf"), text).expect("write podman's configuration");
+        let run = TempDir::with_prefix_in("mkp-", "/run").expect("make a directory");
         let log = File::create(dir.join("log")).expect("podman's log");
         // A test that is killed takes the service along.
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "TERM", "podman"]).args(options(dir));
+        command.args(["--pdeathsig", "TERM", "podman"]).args(options(dir, run.path()));
         command.args(["system", "service", "-t", "0"]).arg(host(dir));
         command.env("CONTAINERS_CONF", dir.join("containers.conf"));
         let log_too = log.try_clone().expect("podman's log");
@@ -35,7 +40,7 @@ impl Podman {
         eventually("podman's service", Duration::from_secs(30), || {
             std::os::unix::net::UnixStream::connect(dir.join("podman.sock")).map_err(|e| e.to_string())
         });
-        Podman { dir: dir.to_owned(), process }
+        Podman { dir: dir.to_owned(), run, process }
     }
 
     pub fn host(&self) -> String {
@@ -46,7 +51,10 @@ impl Podman {
     pub fn podman(&self, args: &[&str]) -> Ran {
         let began = Instant::now();
         let mut command = Command::new("podman");
-        command.args(options(&self.dir)).args(args).env("CONTAINERS_CONF", self.dir.join("containers.conf"));
+        command
+            .args(options(&self.dir, self.run.path()))
+            .args(args)
+            .env("CONTAINERS_CONF", self.dir.join("containers.conf"));
         let output = command.output().expect("run podman");
         Ran::new(format!("podman {}", args.join(" ")), output, began.elapsed())
     }
@@ -56,9 +64,13 @@ fn host(dir: &Path) -> String {
     format!("unix://{}", dir.join("podman.sock").display())
 }
 
-fn options(dir: &Path) -> Vec<String> {
+fn options(dir: &Path, run: &Path) -> Vec<String> {
     let at = |name: &str| dir.join(name).to_string_lossy().into_owned();
-    let pairs = [("--root", at("data")), ("--runroot", at("run")), ("--network-config-dir", at("networks"))];
+    let pairs = [
+        ("--root", at("data")),
+        ("--runroot", run.to_string_lossy().into_owned()),
+        ("--network-config-dir", at("networks")),
+    ];
     let pairs = pairs.into_iter().flat_map(|(option, value)| [option.to_owned(), value]);
     pairs.chain(["--cgroup-manager=cgroupfs".to_owned()]).collect()
 }
