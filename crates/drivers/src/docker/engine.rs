@@ -10,7 +10,8 @@ use super::podman;
 
 const SOCKET: &str = "/var/run/docker.sock";
 const PATIENCE_SECONDS: u64 = 600;
-const ANSWER: Duration = Duration::from_secs(5);
+/// podman runs programs to tell its version, which takes seconds on a busy machine.
+const ANSWER: Duration = Duration::from_secs(15);
 
 /// `docker-env` points DOCKER_HOST into a node; the engine of the nodes is the one from before that.
 fn host(var: impl Fn(&str) -> Option<String>) -> Option<String> {
