@@ -14,7 +14,7 @@ PACKAGES += nftables iproute2 util-linux openssl
 SYSTEM   := cargo test --release --locked -p system-tests
 ALONE    := -- --test-threads=1 --nocapture
 # What is seen of clusters that are containers of a Docker engine as well.
-ON_DOCKER := single_node high_availability
+ON_DOCKER := single_node high_availability own_configuration images crash
 
 .PHONY: help deps build image up down test unit system docs lint advisories bench failover vip endurance chaos test-crash vm clean
 

@@ -116,6 +116,19 @@ impl Engine {
         let _ = std::fs::remove_file(self.dir.join("pid"));
     }
 
+    /// What clusters have left in it: containers, networks, volumes.
+    pub fn left(&self) -> String {
+        if self.process.is_none() {
+            return String::new();
+        }
+        let lists = [
+            &["ps", "--all", "--format", "container {{.Names}}"][..],
+            &["network", "ls", "--filter", "type=custom", "--format", "network {{.Name}}"],
+            &["volume", "ls", "--format", "volume {{.Name}}"],
+        ];
+        lists.map(|list| self.docker(list).ok().stdout).concat()
+    }
+
     /// All but the node images.
     pub fn sweep(&self) {
         let each = |list: &[&str], remove: &[&str], keep: &str| {

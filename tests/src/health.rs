@@ -43,7 +43,11 @@ fn members(lab: &Lab, nodes: &[(String, bool)]) {
     let planes: BTreeSet<String> = nodes.iter().filter(|(_, plane)| *plane).map(|(m, _)| m.clone()).collect();
     let first = planes.first().cloned().expect("a control plane");
     eventually("the members of etcd are the control planes", Duration::from_secs(10), || {
-        let list = etcdctl(lab, &first, "member list -w json").ok().json();
+        let answer = etcdctl(lab, &first, "member list -w json");
+        if answer.code != 0 {
+            return Err(answer.stderr);
+        }
+        let list = answer.json();
         let list = list["members"].as_array().cloned().unwrap_or_default();
         let voters = list.iter().filter(|m| m["isLearner"] != true);
         let voters: BTreeSet<String> =

@@ -186,6 +186,9 @@ impl Drop for Lab {
         if deleted.code != 0 && !std::thread::panicking() {
             panic!("the lab could not be cleaned up: {}", deleted.stderr);
         }
+        if let Some(engine) = self.engine.as_ref().filter(|_| !std::thread::panicking()) {
+            assert_eq!(engine.left(), "", "left in the engine");
+        }
     }
 }
 

@@ -1,14 +1,15 @@
 //! The crash matrix: every command that changes something, killed at every place that it passes (after each step
 //! of its plan, midway in and after each file), is finished by the same command.
 //!
-//! `make test` kills at a third of the places, many in one run; `make test-crash` (CRASH=all) at all of them,
+//! `make test` kills at a third of the places, many in one run, and with the docker driver after each step that is
+//! the driver's; `make test-crash` (CRASH=all) at all of them,
 //! each in a run of its own (but for the start of three control planes, which is killed in chains), with a look
 //! at the whole cluster after each.
 
 use std::process::Command;
 
 use system_tests::crash::{NOT_THERE, Victim, all_of_them};
-use system_tests::{Footprint, Lab, health};
+use system_tests::{Engine, Footprint, Lab, health};
 
 #[test]
 fn a_fresh_start_and_its_deletion() {
@@ -18,6 +19,9 @@ fn a_fresh_start_and_its_deletion() {
 #[test]
 fn a_fresh_start_of_three_control_planes() {
     let (lab, args) = (Lab::new(), ["start", "--ha"]);
+    if leaves_out(&lab, "a start of three control planes", "its steps of the driver are those of one node") {
+        return;
+    }
     let mut start = Victim::study(&lab, &args).in_chains();
     health::check(&lab);
     let mut delete = Victim::study(&lab, &["delete"]).in_chains();
@@ -34,6 +38,11 @@ fn a_fresh_start_of_three_control_planes() {
         assert!(now < left, "{now} places are never passed again");
     }
     tell(&args.join(" "), &[&start, &delete]);
+}
+
+/// A reduced matrix is about the driver, where that is another one.
+fn leaves_out(lab: &Lab, what: &str, why: &str) -> bool {
+    !all_of_them() && lab.skips_on_docker(what, why)
 }
 
 fn start_and_delete(args: &[&str]) {
@@ -64,6 +73,7 @@ fn gone(lab: &Lab) {
         assert_eq!(left(dir), Vec::<String>::new(), "{dir} after delete");
     }
     assert!(!left("locks").contains(&"minikube.lock".to_owned()), "{:?}", left("locks"));
+    assert_eq!(lab.engine.as_ref().map(Engine::left).unwrap_or_default(), "", "in the engine");
     health::nothing_lies_about(lab);
 }
 
@@ -72,6 +82,9 @@ fn stops_and_starts_and_changes_by_file() {
     let lab = Lab::new();
     lab.manykube(&["start"]).ok();
     cycle(&lab, &[&["stop"], &["start"]]);
+    if leaves_out(&lab, "changes by file", "their steps of the driver are those of workers") {
+        return;
+    }
     let [more, less] = files(&lab);
     cycle(&lab, &[&["start", "-f", &more], &["start", "--yes", "-f", &less]]);
 }
@@ -96,6 +109,9 @@ fn workers_that_come_and_go() {
 #[test]
 fn control_planes_that_come_and_go() {
     let lab = Lab::new();
+    if leaves_out(&lab, "control planes", "their steps of the driver are those of workers") {
+        return;
+    }
     let before = Footprint::take(&lab);
     lab.manykube(&["start"]).ok();
     cycle(

@@ -140,7 +140,7 @@ spec:
       containers:
         - name: hello-from
           image: {image}
-          command: [sh, -c, 'mkdir /www; echo "Hello from $(hostname)" > /www/index.html; exec httpd -f -p 80 -h /www']
+          command: [sh, -c, 'mkdir /www; echo "Hello from $(hostname)" > /www/index.html; trap exit TERM; httpd -f -p 80 -h /www & wait']
           ports: [{{ name: http, containerPort: 80 }}]
           readinessProbe: {{ httpGet: {{ port: 80, path: / }}, periodSeconds: 1 }}
 ---

@@ -36,7 +36,7 @@ spec:
               {{ "cniVersion": "1.0.0", "name": "mine", "plugins": [{{ "type": "ptp", "ipam": {{
                 "type": "host-local", "routes": [{{ "dst": "0.0.0.0/0" }}], "ranges": [[{{ "subnet": "10.244.7.0/24" }}]] }} }}] }}
               EOF
-              exec sleep 1000000
+              trap exit TERM; sleep 1000000 & wait
           volumeMounts: [{{ name: net, mountPath: /net.d }}]
       volumes:
         - {{ name: net, hostPath: {{ path: /etc/cni/net.d, type: DirectoryOrCreate }} }}

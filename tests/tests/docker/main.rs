@@ -146,10 +146,7 @@ fn the_host_loses_its_power(lab: &mut Lab) {
 }
 
 fn nothing_is_left(lab: &Lab) {
-    assert_eq!(docker(lab, &["ps", "--all", "--quiet"]).text(), "");
-    assert_eq!(docker(lab, &["volume", "ls", "--quiet"]).text(), "");
-    let networks = docker(lab, &["network", "ls", "--format", "{{.Name}}"]).stdout;
-    assert!(!networks.contains("minikube"), "{networks}");
+    assert_eq!(engine(lab).left(), "");
     eventually("no bridge of ours", SOON, || {
         let links = std::fs::read_to_string("/proc/thread-self/net/dev").map_err(|e| e.to_string())?;
         if links.contains("mk-") { Err(links) } else { Ok(()) }

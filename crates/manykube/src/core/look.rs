@@ -18,6 +18,9 @@ use super::{certificates, containers, images, machines, manifests, setup};
 
 /// Everything asked here is on this machine: an answer that takes longer is none.
 const LOOK: Duration = Duration::from_millis(1500);
+/// But a busy API server is not one that is stopped: who refuses connections is known at once, who is slow is waited
+/// for. Many nodes on few cores make it take seconds.
+const PATIENCE: Duration = Duration::from_secs(5);
 const NAME_LABEL: &str = "minikube.k8s.io/name";
 const CONTROLLERS: &str = "kube-controller-manager.yaml";
 
@@ -264,7 +267,7 @@ pub async fn status(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Resu
 
 async fn apiserver(identity: &Identity, cluster: &Cluster, node: &Node) -> Apiserver {
     let Ok(client) = api::client(identity, node.ip, cluster.api_port) else { return Apiserver::Error };
-    match api::health(&client, LOOK).await {
+    match api::health(&client, PATIENCE).await {
         Ok(Health::Ready) => Apiserver::Running,
         Ok(Health::Serving) => Apiserver::Error,
         Err(_) => Apiserver::Stopped,

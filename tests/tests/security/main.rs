@@ -1,4 +1,6 @@
-//! What docs/security.md promises: who can reach what, who can read what.
+//! What docs/security.md promises: who can reach what, who can read what, and what never leaves the host.
+
+mod leaks;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -32,6 +34,7 @@ fn what_the_document_promises() {
 
     let uplink = Uplink::new();
     lab.manykube(&["start", "--nodes=2"]).ok();
+    leaks::no_private_packet_leaves_the_host(&lab, &uplink);
     ports(&lab);
     unreachable_from_outside(&uplink);
     files(&lab);
