@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::far::{self, Far};
 use crate::{Ran, eventually};
 
 /// Bit 24 of the effective ones.
@@ -17,6 +18,8 @@ const SYS_RESOURCE: u64 = 1 << 24;
 pub struct Engine {
     dir: PathBuf,
     process: Option<Child>,
+    /// Whose network and files it has, if not ours.
+    far: Option<Far>,
     /// Of data that are shared: one engine has them at a time.
     _turn: Option<File>,
 }
@@ -25,7 +28,7 @@ impl Engine {
     /// In the network namespace of this thread, with data of its own. `dir` is to be on a real disk, and its path
     /// short: the engine has sockets in it.
     pub fn start(dir: &Path) -> Engine {
-        let mut engine = Engine { dir: dir.to_owned(), process: None, _turn: None };
+        let mut engine = Engine { dir: dir.to_owned(), process: None, far: None, _turn: None };
         engine.up();
         engine
     }
@@ -35,15 +38,27 @@ impl Engine {
         std::fs::create_dir_all(dir).expect("make the engine's directory");
         let turn = File::create(dir.join("turn")).expect("the lock of the engine's data");
         turn.lock().expect("wait for the engine's data");
-        let mut engine = Engine { dir: dir.to_owned(), process: None, _turn: Some(turn) };
+        let mut engine = Engine { dir: dir.to_owned(), process: None, far: None, _turn: Some(turn) };
         engine.bury();
         engine.up();
         engine.sweep();
         engine
     }
 
+    /// As if on another host: with a network of its own, which has a cable to ours and no other way, and without
+    /// the files below `hidden`.
+    pub fn far(dir: &Path, hidden: &Path) -> Engine {
+        let far = Some(Far::new(hidden));
+        let mut engine = Engine { dir: dir.to_owned(), process: None, far, _turn: None };
+        engine.up();
+        engine
+    }
+
     pub fn host(&self) -> String {
-        format!("unix://{}", self.socket().display())
+        match self.far {
+            Some(_) => format!("tcp://{}:2375", far::ADDRESS),
+            None => format!("unix://{}", self.socket().display()),
+        }
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -57,10 +72,17 @@ impl Engine {
         let log = File::options().create(true).append(true).open(at("log")).expect("the engine's log");
         // A test that is killed takes its engine along, and that its containers.
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "TERM", "dockerd"]);
+        command.args(["--pdeathsig", "TERM"]);
+        if let Some(far) = &self.far {
+            command.args(far.enter());
+        }
+        command.arg("dockerd");
         command.arg("--data-root").arg(at("data")).arg("--exec-root").arg(at("run"));
         command.arg("--pidfile").arg(at("pid")).arg("-H").arg(self.host());
         command.args(["--bip", "10.201.0.1/24"]);
+        if self.far.is_some() {
+            command.arg("--tls=false").arg("-H").arg(format!("unix://{}", self.socket().display()));
+        }
         if !has_all_capabilities() {
             command.arg("--add-runtime").arg(format!("less={}", less().display()));
             command.args(["--default-runtime", "less"]);

@@ -5,6 +5,7 @@ pub mod crash;
 mod engine;
 pub mod etcd;
 pub mod exit_codes;
+mod far;
 mod footprint;
 pub mod health;
 mod http;

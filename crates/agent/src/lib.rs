@@ -10,6 +10,7 @@ mod cni;
 mod commands;
 #[doc(hidden)]
 pub mod component;
+mod dial;
 mod docker;
 mod document;
 mod files;
@@ -43,8 +44,9 @@ pub fn main(args: &[OsString]) -> ExitCode {
             ExitCode::FAILURE
         }
         Some("state") => client::print(),
+        Some("dial") => dial::run(args.get(1..).unwrap_or_default()),
         _ => {
-            eprintln!("usage: manykube agent init|state");
+            eprintln!("usage: manykube agent init|state|dial");
             ExitCode::FAILURE
         }
     }

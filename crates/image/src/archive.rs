@@ -17,7 +17,14 @@ pub fn export(image: &NodeImage, file: &Path, progress: &Progress) -> Result<()>
     // Beside the destination and renamed: an interrupted export leaves no file that looks whole.
     let parent = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let temporary = tempfile::Builder::new().prefix(".export-").tempfile_in(parent)?;
-    let mut compressor = zstd::Encoder::new(BufWriter::new(temporary.as_file()), 3)?;
+    write(image, temporary.as_file(), progress)?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(file)?;
+    Ok(())
+}
+
+pub fn write(image: &NodeImage, to: impl Write, progress: &Progress) -> Result<()> {
+    let mut compressor = zstd::Encoder::new(BufWriter::new(to), 3)?;
     compressor.multithread(std::thread::available_parallelism().map_or(1, |n| n.get() as u32))?;
     let mut tar = tar::Builder::new(compressor);
     tar.follow_symlinks(false);
@@ -35,8 +42,6 @@ pub fn export(image: &NodeImage, file: &Path, progress: &Progress) -> Result<()>
         }
     }
     tar.into_inner()?.finish()?.flush()?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(file)?;
     Ok(())
 }
 

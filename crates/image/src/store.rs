@@ -115,6 +115,13 @@ impl Store {
             .with_context(|| format!("exporting the node image {name} to {}", file.display()))
     }
 
+    /// As [`Store::export`], to whoever reads it.
+    pub fn export_to(&self, name: &str, to: impl std::io::Write, progress: &Progress) -> Result<()> {
+        let image = self.get(name)?;
+        image.check()?;
+        archive::write(&image, to, progress).with_context(|| format!("exporting the node image {name}"))
+    }
+
     /// Takes an image from a file that `export` wrote, after verifying all checksums.
     pub fn import(&self, file: &Path, progress: &Progress) -> Result<NodeImage> {
         archive::import(self, file, progress)

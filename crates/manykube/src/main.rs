@@ -42,6 +42,9 @@ fn main() -> ExitCode {
     if command == core::registry::door::COMMAND {
         return core::registry::door::main(argv.get(2..).unwrap_or_default());
     }
+    if command == inside::door::COMMAND {
+        return inside::door::main(argv.get(2..).unwrap_or_default());
+    }
     let rest = argv.get(2..).unwrap_or_default();
     if let Some(code) =
         drivers::native::entry(&command, rest).or_else(|| drivers::docker::entry(&command, rest))
@@ -134,6 +137,9 @@ fn run(argv: Vec<OsString>, tool: &'static str) -> u8 {
     };
     if let Some(entry) = entry {
         entry.append(&ctx.home, version::VERSION);
+    }
+    if let Err(error) = state::handout::write(&ctx.home) {
+        ctx.warn(format!("What the caller needs could not be handed out: {error:#}"));
     }
     state::owner::give_back(&ctx.home);
     code

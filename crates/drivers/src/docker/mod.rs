@@ -5,6 +5,7 @@
 //! the node's own files over the image. So a container is only a machine that runs: it is made when the
 //! machine boots, and whoever removes it takes nothing away that `start` cannot make again.
 
+mod address;
 mod container;
 mod driver;
 mod engine;
@@ -21,6 +22,7 @@ mod size;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+pub use address::Address;
 use bollard::Docker as Client;
 use model::{DriverKind, Fault, Home};
 use tokio::sync::{Mutex, OnceCell};
@@ -66,7 +68,7 @@ impl Docker {
                     let ready = engine::ready(podman::connect()?).await;
                     ready.map_err(|f| podman::absent(f.message.rsplit(": ").next().unwrap_or_default()))
                 }
-                _ => engine::ready(engine::connect()?).await,
+                _ => engine::ready(Address::of_environment().connect()?).await,
             }
         });
         made.await

@@ -107,7 +107,7 @@ pub async fn statuses(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatus>> {
     let seen = core::observe(ctx, cluster).await?;
     // A kubeconfig that cannot be read does not point to us.
     let doc = kubeconfig::read(&kubeconfig_path()).unwrap_or_default();
-    let state = document::state(&doc, &cluster.name, &core::server(cluster));
+    let state = document::state(&doc, &cluster.name, &core::server(ctx, cluster));
     let mut nodes = status::of_cluster(cluster, &seen, state);
     let session = session(ctx, &cluster.name);
     nodes.iter_mut().filter(|n| !n.worker && n.host == "Running").for_each(|n| n.session = session.clone());
@@ -153,7 +153,7 @@ pub fn write_kubeconfig(ctx: &Ctx, cluster: &Cluster, current: bool) -> Result<b
 
 /// The API's address changes when the second control plane comes or goes.
 pub fn point_kubeconfig(ctx: &Ctx, before: &Cluster, after: &Cluster) -> Result<(), Fault> {
-    if core::server(before) != core::server(after) {
+    if core::server(ctx, before) != core::server(ctx, after) {
         write_kubeconfig(ctx, after, false)?;
     }
     Ok(())
@@ -163,7 +163,8 @@ fn entry(ctx: &Ctx, cluster: &Cluster) -> Result<Entry> {
     let dir = ctx.home.profile(&cluster.name);
     let files = [ctx.home.root().join("ca.crt"), dir.join("client.crt"), dir.join("client.key")];
     // Who calls us by sudo reads the kubeconfig as somebody who may not read our files.
-    let credentials = if cluster.embed_certs || host::env("SUDO_UID").is_some_and(|uid| uid != "0") {
+    let sudo = host::env("SUDO_UID").is_some_and(|uid| uid != "0");
+    let credentials = if cluster.embed_certs || sudo {
         let [ca, cert, key] = files.map(|f| fs_err::read(f).map(|data| base64(&data)));
         Credentials::Embedded { ca: ca?, cert: cert?, key: key? }
     } else {
@@ -172,7 +173,7 @@ fn entry(ctx: &Ctx, cluster: &Cluster) -> Result<Entry> {
     };
     Ok(Entry {
         name: cluster.name.clone(),
-        server: core::server(cluster),
+        server: core::server(ctx, cluster),
         namespace: cluster.namespace.clone(),
         credentials,
         now: jiff::Zoned::now().strftime("%a, %d %b %Y %H:%M:%S %Z").to_string(),

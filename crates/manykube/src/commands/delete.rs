@@ -111,7 +111,7 @@ pub async fn remove(ctx: &Ctx, name: &str, cluster: Option<&Cluster>, lock: Prof
 }
 
 /// What we make in a home. Nothing else is removed: somebody may have named a directory that has more.
-const OURS: [&str; 19] = [
+const OURS: [&str; 20] = [
     "addons",
     "bin",
     "ca.crt",
@@ -119,6 +119,7 @@ const OURS: [&str; 19] = [
     "cache",
     "certs",
     "config",
+    "doors",
     "files",
     "host-settings.json",
     "locks",
@@ -133,7 +134,7 @@ const OURS: [&str; 19] = [
     "tunnels.json",
 ];
 
-fn purge(ctx: &Ctx) -> Result<()> {
+pub fn purge(ctx: &Ctx) -> Result<()> {
     let root = ctx.home.root();
     let failed = |e: std::io::Error| {
         Fault::new(Reason::HostPurge, format!("Unable to remove {}: {e}", root.display()))

@@ -89,6 +89,16 @@ pub fn run(ctx: &Ctx, command: &Commands) -> Result<u8> {
     }
 }
 
+/// Points kubectl to a cluster that a start elsewhere has made.
+pub fn point_kubectl(ctx: &Ctx, cluster: &model::Cluster) -> Result<(), model::Fault> {
+    cluster::write_kubeconfig(ctx, cluster, !cluster.keep_context).map(drop)
+}
+
+/// The opposite, for one that is gone.
+pub fn forget_kubectl(profile: &str) -> Result<(), model::Fault> {
+    cluster::remove_from_kubeconfig(profile).map(drop)
+}
+
 /// The reason of an error that names none itself.
 pub fn default_reason(command: &Commands) -> Reason {
     match command {

@@ -14,7 +14,7 @@ pub fn run(ctx: &Ctx, _args: &Args) -> Result<u8> {
     ctx.run(common::require_running(ctx, &cluster))?;
     let name = &cluster.name;
     let message = if common::write_kubeconfig(ctx, &cluster, true)? {
-        format!("\"{name}\" context has been updated to point to {}", crate::core::server(&cluster))
+        format!("\"{name}\" context has been updated to point to {}", crate::core::server(ctx, &cluster))
     } else {
         format!("No changes required for the \"{name}\" context")
     };

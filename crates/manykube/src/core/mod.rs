@@ -445,7 +445,10 @@ pub fn ssh_host_key(ctx: &Ctx, machine: &str) -> Result<String> {
 }
 
 /// Where clients on the host reach the API server.
-pub fn server(cluster: &Cluster) -> String {
+pub fn server(ctx: &Ctx, cluster: &Cluster) -> String {
+    if let Some(server) = crate::inside::door::server(&ctx.home, &cluster.name) {
+        return server;
+    }
     let host = cluster.endpoint().unwrap_or(Ipv4Addr::LOCALHOST);
     format!("https://{host}:{}", cluster.api_port)
 }

@@ -7,7 +7,7 @@ pub fn machines(command: &Commands) -> bool {
     match command {
         Commands::Kubectl(args) => args.ssh,
         Commands::Profile(args) => lists(args),
-        Commands::Config(_) | Commands::Driver(_) | Commands::UpdateContext(_) => false,
+        Commands::Config(_) | Commands::Driver(_) => false,
         other => !other.only_prints(),
     }
 }

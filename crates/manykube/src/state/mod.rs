@@ -2,6 +2,7 @@
 
 pub mod atomic;
 pub mod audit;
+pub mod handout;
 pub mod history;
 pub mod home;
 pub mod lock;

@@ -1,4 +1,4 @@
-//! `engine-enter ERRAND`: the first process of the container leaves it for where the engine itself is, and
+//! `engine-enter ORDERS`: the first process of the container leaves it for where the engine itself is, and
 //! becomes the command.
 
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,6 +11,8 @@ use anyhow::{Context, Result, bail};
 use nix::sched::{CloneFlags, setns};
 use serde::{Deserialize, Serialize};
 
+use super::seek::Sought;
+use super::whereabouts::Here;
 use crate::native::cgroup::{Cgroup, Version};
 
 /// What the engine's host must have at the same place, or it is another host.
@@ -35,38 +37,51 @@ impl Landmark {
 /// What the container is told, as its one argument.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Orders {
+    /// None: only tell where this is.
     pub argv: Vec<String>,
     pub dir: PathBuf,
-    pub landmark: Landmark,
+    pub landmark: Option<Landmark>,
+    /// The engine whose address is not known there.
+    pub engine: Option<Sought>,
 }
 
 /// The command was not run.
 pub const NOT_RUN: u8 = 125;
 
 pub fn main(orders: Option<&std::ffi::OsString>) -> ExitCode {
-    let error = match orders.context("no orders").and_then(|text| enter(text.as_bytes())) {
-        Ok(never) => match never {},
-        Err(error) => error,
-    };
-    eprintln!("{error:#}");
-    ExitCode::from(NOT_RUN)
+    match orders.context("no orders").and_then(|text| enter(text.as_bytes())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::from(NOT_RUN)
+        }
+    }
 }
 
-fn enter(orders: &[u8]) -> Result<std::convert::Infallible> {
+fn enter(orders: &[u8]) -> Result<()> {
     let orders: Orders = serde_json::from_slice(orders).context("read the orders")?;
-    let [name, args @ ..] = orders.argv.as_slice() else { bail!("no command") };
     // Who started us resolves the paths of all mounts that containers of this engine ask for.
     let parent = rustix::process::getppid().context("the container has a pid namespace of its own")?;
     let parent = format!("/proc/{}/ns/mnt", parent.as_raw_nonzero());
     let files = fs_err::File::open(parent)?;
     setns(&files, CloneFlags::CLONE_NEWNS).context("see the files that the engine sees")?;
+    let [name, args @ ..] = orders.argv.as_slice() else {
+        let here = Here::look(orders.landmark.is_some_and(|l| l.is_here()))?;
+        println!("{}", serde_json::to_string(&here).context("say where this is")?);
+        return Ok(());
+    };
+    if let Some(mark) = orders.landmark.filter(|mark| !mark.is_here()) {
+        bail!("the engine does not see the files of this host: it has no {}", mark.path.display());
+    }
     // What the command leaves running (a registry's door) is not to end with the container.
     Cgroup { version: Version::of_host()?, path: "".into() }
         .enter()
         .context("leave the container's cgroup")?;
-    if !orders.landmark.is_here() {
-        bail!("the engine does not see the files of this host: it has no {}", orders.landmark.path.display());
-    }
     std::env::set_current_dir(&orders.dir).with_context(|| format!("enter {}", orders.dir.display()))?;
-    Err(Command::new("/proc/self/exe").arg0(name).args(args).exec()).context("run the command")
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(name).args(args);
+    if let Some(sought) = &orders.engine {
+        command.env("DOCKER_HOST", sought.find()?);
+    }
+    Err(command.exec()).context("run the command")
 }

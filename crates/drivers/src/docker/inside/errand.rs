@@ -7,45 +7,85 @@ use anyhow::{Context, Result};
 use bollard::Docker as Client;
 use bollard::container::{AttachContainerResults, LogOutput};
 use bollard::errors::Error;
+use bollard::models::ContainerWaitResponse;
 use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptions, KillContainerOptionsBuilder,
-    ResizeContainerTTYOptionsBuilder, StartContainerOptions, WaitContainerOptionsBuilder,
+    ResizeContainerTTYOptionsBuilder, StartContainerOptions, WaitContainerOptions,
 };
 use futures::{Stream, StreamExt as _};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Engine, Errand, Input, container, image};
+use super::seek::Sought;
+use super::{Engine, Errand, Input, Place, container, image};
 use crate::terminal::Raw;
 
 /// The engine lets go of a terminal when it reads these keys; nobody types them.
 const NO_KEYS: &str = "ctrl-^,ctrl-@,ctrl-^,ctrl-@";
 
+/// How a command ended.
+pub struct Outcome {
+    pub code: u8,
+    /// What it printed, if that was to be kept.
+    pub said: Vec<u8>,
+    /// The archive of what was to be fetched.
+    pub fetched: Option<Vec<u8>>,
+}
+
 impl Engine {
-    /// Until it ends; its exit code.
-    pub async fn run(&self, errand: &Errand) -> Result<u8> {
+    /// Until it ends.
+    pub async fn run(&self, errand: Errand) -> Result<Outcome> {
         let client = &self.client;
-        let tty = has_terminal(&errand.input);
-        let body = container::body(errand, image::ensure(client).await?, tty)?;
+        let tty = !errand.keep && has_terminal(&errand.input);
+        let engine = match errand.home {
+            Place::Same(_) if self.address.is_socket() => None,
+            _ => Some(self.sought().await?),
+        };
+        container::sweep(client).await;
+        let body = container::body(&errand, image::ensure(client).await?, tty, engine)?;
         let made = client.create_container(None::<CreateContainerOptions>, body).await;
         let id = made.context("make a container for the command")?.id;
+        let done = async {
+            if let Place::There { volume, send, .. } = &errand.home {
+                self.put(&id, &volume.path, send.clone()).await?;
+            }
+            let (code, said) = self.attend(&id, errand.input, errand.keep, tty).await?;
+            let fetched = match &errand.home {
+                Place::There { fetch, .. } => self.get(&id, fetch).await?,
+                Place::Same(_) => None,
+            };
+            Ok(Outcome { code, said, fetched })
+        };
+        let done = done.await;
+        crate::docker::container::remove(client, &id).await?;
+        done
+    }
+
+    async fn sought(&self) -> Result<Sought> {
+        let info = self.client.info().await.context("ask the engine who it is")?;
+        let id = info.id.context("the engine has no id")?;
+        Ok(Sought { id, host: self.address.host.clone() })
+    }
+
+    /// Starts the container and stays with it.
+    async fn attend(&self, id: &str, input: Input, keep: bool, tty: bool) -> Result<(u8, Vec<u8>)> {
+        let client = &self.client;
         let options = AttachContainerOptionsBuilder::default().stream(true).stdout(true).stderr(true);
-        let options = options.stdin(errand.input != Input::Nothing).detach_keys(NO_KEYS).build();
-        let attached = client.attach_container(&id, Some(options)).await;
-        let AttachContainerResults { output, input } = attached.context("attach to the container")?;
-        let options = WaitContainerOptionsBuilder::default().condition("next-exit").build();
-        let ended = client.wait_container(&id, Some(options));
-        let started = client.start_container(&id, None::<StartContainerOptions>).await;
+        let options = options.stdin(input.is_some()).detach_keys(NO_KEYS).build();
+        let attached = client.attach_container(id, Some(options)).await;
+        let AttachContainerResults { output, input: to } = attached.context("attach to the container")?;
+        let started = client.start_container(id, None::<StartContainerOptions>).await;
         started.context("start the container of the command")?;
-        let _raw = (tty && errand.input == Input::Ours).then(Raw::enter);
-        let passing = tokio::spawn(pass_on(client.clone(), id, tty));
-        let feeding = tokio::spawn(feed(errand.input.clone(), input));
-        print(output).await;
-        let code = exit_code(ended).await;
+        let _raw = (tty && input.is_some()).then(Raw::enter);
+        let passing = tokio::spawn(pass_on(client.clone(), id.to_owned(), tty));
+        let feeding = tokio::spawn(feed(input, to));
+        let said = print(output, keep).await;
+        // Asked now: one that has ended already says so as well.
+        let code = exit_code(client.wait_container(id, None::<WaitContainerOptions>)).await;
         passing.abort();
         // A read of the terminal cannot be given up: it ends with the runtime.
         feeding.abort();
-        code
+        Ok((code?, said))
     }
 }
 
@@ -54,14 +94,12 @@ fn has_terminal(input: &Input) -> bool {
     let in_hand = match input {
         Input::Nothing => true,
         Input::Ours => std::io::stdin().is_terminal(),
-        Input::Bytes(_) => false,
+        Input::Bytes(_) | Input::Stream(_) => false,
     };
     in_hand && std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
 }
 
-async fn exit_code(
-    ended: impl Stream<Item = Result<bollard::models::ContainerWaitResponse, Error>>,
-) -> Result<u8> {
+async fn exit_code(ended: impl Stream<Item = Result<ContainerWaitResponse, Error>>) -> Result<u8> {
     let mut ended = std::pin::pin!(ended);
     let code = match ended.next().await {
         Some(Ok(answer)) => answer.status_code,
@@ -73,10 +111,15 @@ async fn exit_code(
 }
 
 /// A reader that went away is no error: the command goes on, as it would here.
-async fn print(mut output: impl Stream<Item = Result<LogOutput, Error>> + Unpin) {
+async fn print(mut output: impl Stream<Item = Result<LogOutput, Error>> + Unpin, keep: bool) -> Vec<u8> {
+    let mut kept = Vec::new();
     while let Some(Ok(part)) = output.next().await {
         let _ = match part {
             LogOutput::StdErr { message } => std::io::stderr().write_all(&message),
+            LogOutput::StdOut { message } | LogOutput::Console { message } if keep => {
+                kept.extend_from_slice(&message);
+                Ok(())
+            }
             LogOutput::StdOut { message } | LogOutput::Console { message } => {
                 let mut stdout = std::io::stdout();
                 stdout.write_all(&message).and_then(|()| stdout.flush())
@@ -84,6 +127,7 @@ async fn print(mut output: impl Stream<Item = Result<LogOutput, Error>> + Unpin)
             LogOutput::StdIn { .. } => Ok(()),
         };
     }
+    kept
 }
 
 /// Who stops reading has read enough.
@@ -95,6 +139,7 @@ async fn feed(input: Input, mut to: impl AsyncWrite + Unpin) {
             Err(e) => Err(e),
         },
         Input::Bytes(bytes) => to.write_all(&bytes).await,
+        Input::Stream(mut from) => tokio::io::copy(&mut from, &mut to).await.map(drop),
     };
     let _ = to.shutdown().await;
 }

@@ -9,6 +9,10 @@ mod container;
 mod enter;
 mod errand;
 mod image;
+mod seek;
+mod tunnel;
+mod volume;
+mod whereabouts;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,7 +21,12 @@ use std::process::ExitCode;
 use bollard::Docker as Client;
 use model::Fault;
 
+use super::Address;
 pub use enter::NOT_RUN;
+pub use errand::Outcome;
+pub use tunnel::Tunnel;
+pub use volume::Volume;
+pub use whereabouts::Whereabouts;
 
 /// Where our program is in its image.
 const PROGRAM: &str = "/manykube";
@@ -36,13 +45,21 @@ pub struct Errand {
     pub argv: Vec<String>,
     pub env: Vec<(String, String)>,
     pub dir: PathBuf,
-    /// A directory that must be the same one there.
-    pub home: PathBuf,
+    pub home: Place,
     pub input: Input,
+    /// What it prints is for us, not for the user.
+    pub keep: bool,
+}
+
+/// Where it has its home.
+pub enum Place {
+    /// Here: the engine must see the same directory.
+    Same(PathBuf),
+    /// An archive that is unpacked there first, and a directory that is fetched afterwards.
+    There { volume: Volume, send: Vec<u8>, fetch: PathBuf },
 }
 
 /// What the command reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// What it does not read is left to others.
     Nothing,
@@ -50,17 +67,26 @@ pub enum Input {
     Ours,
     /// What we have read already.
     Bytes(Vec<u8>),
+    /// What somebody writes while it is read.
+    Stream(Box<dyn tokio::io::AsyncRead + Send + Unpin>),
+}
+
+impl Input {
+    fn is_some(&self) -> bool {
+        !matches!(self, Input::Nothing)
+    }
 }
 
 /// An engine that answers.
+#[derive(Clone)]
 pub struct Engine {
     client: Client,
+    pub address: Address,
 }
 
 impl Engine {
-    /// The one that the `docker` command would use.
-    pub async fn find() -> Result<Engine, Fault> {
-        let client = super::engine::ready(super::engine::connect()?).await?;
-        Ok(Engine { client })
+    pub async fn find(address: Address) -> Result<Engine, Fault> {
+        let client = super::engine::ready(address.connect()?).await?;
+        Ok(Engine { client, address })
     }
 }

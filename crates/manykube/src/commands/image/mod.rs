@@ -20,6 +20,17 @@ use crate::report::{Event, Style};
 use crate::state::lock::ProfileLock;
 use crate::state::profile;
 
+/// Does it read or write files of the host that it runs on?
+pub fn names_files(args: &Args) -> bool {
+    let is_file = |name: &String| name != "-" && std::path::Path::new(name).exists();
+    match &args.command {
+        Command::Load(args) => args.sources.iter().any(is_file),
+        Command::Build(args) => is_file(&args.path),
+        Command::Save(args) => args.file.as_ref().is_some_and(|to| to != "-"),
+        _ => false,
+    }
+}
+
 pub fn default_reason(command: &Command) -> Reason {
     match command {
         Command::Build(_) => Reason::ImageBuild,

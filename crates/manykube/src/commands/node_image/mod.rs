@@ -3,7 +3,7 @@
 mod registry;
 
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -51,7 +51,7 @@ pub enum Command {
         #[arg(long)]
         name: Option<String>,
     },
-    /// Take an image from a file
+    /// Take an image from a file, or from standard input (-)
     Import { file: PathBuf },
     /// Take an image from a registry
     Pull {
@@ -103,6 +103,7 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
             ctx.emit(Event::info(Style::Sparkle, format!("Wrote {name} to {}", file.display())));
         }
         Command::Import { file } => {
+            let file = if file.as_os_str() == "-" { Path::new("/dev/stdin") } else { file };
             if !file.exists() {
                 let message = format!("There is no file {}", file.display());
                 return Err(Fault::new(Reason::PathMissing, message).into());

@@ -53,7 +53,8 @@ pub fn starting(ctx: &Ctx, cluster: &Cluster) {
 fn settings(vars: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
     let mut list: Vec<_> = vars
         .filter(|(name, _)| {
-            name.starts_with("MINIKUBE_") || name.starts_with("MANYKUBE_") || name == "KUBECONFIG"
+            let ours = name.starts_with("MINIKUBE_") || name.starts_with("MANYKUBE_");
+            (ours && !crate::inside::VARIABLES.contains(&name.as_str())) || name == "KUBECONFIG"
         })
         .collect();
     list.sort();

@@ -124,6 +124,21 @@ pub async fn driver(ctx: &Ctx, args: &Args) -> Result<DriverKind> {
     Ok(asked(ctx, args).await?.0)
 }
 
+/// The Kubernetes version whose node image a start with these arguments takes; none if it is to take another one.
+pub fn stored_version(ctx: &Ctx, args: &Args) -> Result<Option<String>> {
+    let merged = args.input.as_deref().map(|input| file::as_flags(args, &input.parsed.file));
+    let old = profile::load(&ctx.home, &ctx.profile)?;
+    let args = merged.as_ref().unwrap_or(args);
+    if checks::node_defaults(args)?.base_image.is_some() {
+        return Ok(None);
+    }
+    Ok(Some(match (args.kubernetes_version.as_deref(), old) {
+        (None | Some(""), Some(old)) => old.cluster.kubernetes_version,
+        (None | Some(""), None) => image::default_version().to_owned(),
+        (Some(asked), _) => versions::resolve(asked)?,
+    }))
+}
+
 /// The driver, and whether it was named.
 async fn asked(ctx: &Ctx, args: &Args) -> Result<(DriverKind, bool)> {
     let merged = args.input.as_deref().map(|input| file::as_flags(args, &input.parsed.file));
