@@ -85,7 +85,7 @@ pub async fn run(home: &Home, wanted: &Wanted) -> Result<()> {
 /// As the command itself chooses it.
 fn driver(home: &Home) -> Box<dyn Driver> {
     match std::env::var("MANYKUBE_DRIVER").as_deref() {
-        Ok("docker") => Box::new(Docker::new(home.clone())),
+        Ok("docker") => Box::new(Docker::new(home.clone(), model::DriverKind::Docker)),
         _ => Box::new(Native::new(home.clone())),
     }
 }
