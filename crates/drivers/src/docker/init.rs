@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use nix::sched::{CloneFlags, unshare};
 
 use crate::machine::Paths;
 use crate::native::cgroup::{Cgroup, Version};
@@ -32,9 +33,15 @@ fn begin() -> Result<Never> {
     let mut launch: Launch = serde_json::from_slice(&fs_err::read(paths.launch_file())?)?;
     // The top of the container's own cgroup namespace.
     launch.cgroup = Cgroup { version: Version::of_host()?, path: "".into() };
-    if let Version::V2(one) = &launch.cgroup.version {
-        fs_err::create_dir_all(Path::new(&one.mount).join("init.scope"))?;
-        launch.cgroup.settle()?;
+    match &launch.cgroup.version {
+        Version::V2(one) => {
+            fs_err::create_dir_all(Path::new(&one.mount).join("init.scope"))?;
+            launch.cgroup.settle()?;
+        }
+        // podman gives none with v1: all nodes would have their pods at the top of the host's.
+        Version::V1(_) => {
+            unshare(CloneFlags::CLONE_NEWCGROUP).context("make a cgroup namespace")?;
+        }
     }
     run_agent(&launch, &paths)
 }
