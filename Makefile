@@ -10,13 +10,10 @@ HOST     := $(shell rustc -vV | sed -n 's/^host: //p')
 PACKAGES := mmdebstrap gcc libc6-dev libseccomp-dev pkg-config
 # What the system tests look at the host with: their own eyes, not the product's.
 PACKAGES += nftables iproute2 util-linux openssl
-# Test results of a system test are worth nothing while another one uses the cores.
-SYSTEM   := cargo test --release --locked -p system-tests
-ALONE    := -- --test-threads=1 --nocapture
 # What is seen of clusters that are containers of a Docker engine as well.
 ON_DOCKER := single_node high_availability own_configuration images crash
 
-.PHONY: help deps build image up down test unit system docs lint advisories bench failover vip endurance chaos test-crash vm clean
+.PHONY: help deps build image up down test lint-unit older unit system docs lint advisories bench failover vip endurance chaos test-crash vm clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -43,20 +40,29 @@ up: image ## Start a cluster of three control planes that kubectl can use
 down: build ## Remove that cluster
 	$(MANYKUBE) delete
 
-test: lint image unit system ## Run all tests: lints, unit tests, system tests on real clusters
+test: ## Run all tests: lints, unit tests, system tests on real clusters
+	@# The node image is Go's work, the rest Rust's, and either has times when it uses one core only.
+	$(MAKE) --no-print-directory -j2 older lint-unit
+	$(MAKE) --no-print-directory system
+
+lint-unit: build
+	$(MAKE) --no-print-directory lint
+	$(MAKE) --no-print-directory unit
 
 unit: ## Run the tests that need no cluster
 	cargo test --release --locked --workspace --exclude system-tests
 
-system: image ## Run the tests on real clusters (root)
+# What some tests' workers run.
+older: image
+	$(MANYKUBE) node-image build --kubelet --kubernetes-version 1.36
+
+system: older ## Run the tests on real clusters (root)
 	@# The real client, for docker-env, and the engine, which the tests of the docker driver start themselves.
 	@# A registry and podman, which they start too.
 	@command -v docker >/dev/null && command -v dockerd >/dev/null && command -v docker-registry >/dev/null && command -v podman >/dev/null || { \
 		echo "installing docker.io docker-registry podman"; apt-get update -qq && \
 		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io docker-registry podman >/dev/null; }
-	$(MANYKUBE) node-image build --kubelet --kubernetes-version 1.36
-	$(SYSTEM) $(ALONE)
-	LAB_DRIVER=docker $(SYSTEM) $(addprefix --test ,$(ON_DOCKER)) $(ALONE)
+	ON_DOCKER="$(ON_DOCKER)" tests/lanes
 
 docs: build ## Write docs/cli.md anew from the command line's definition
 	$(MANYKUBE) generate-docs --path docs
@@ -70,11 +76,11 @@ lint: ## Check formatting, lints and, where it is installed, licences
 advisories: ## Ask whether anything that we link is known to be broken (needs a network, cargo-deny)
 	cargo deny check advisories
 
-bench: image ## Measure one node, then three control planes beside plain kubeadm, thirty workers, images on five nodes
-	cargo build --release --locked -p bench-tool
-	@ln -f target/$(HOST)/release/bench-tool target/release/bench-tool
+bench: image ## Measure one node, then three control planes beside plain kubeadm (BENCH_HA=--driver=docker: with docker as well), thirty workers, images on five nodes
+	cargo build --release --locked -p bench-tool -p system-tests
+	@ln -f target/$(HOST)/release/{bench-tool,runc-less} target/release/
 	bench/boot
-	bench/ha
+	bench/ha $(BENCH_HA)
 	bench/images
 
 failover: image ## Measure what clients notice when the holder of the virtual address is killed, frozen, cut off (20 times each)

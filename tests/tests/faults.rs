@@ -31,6 +31,7 @@ fn faults_come_and_go() {
     killed(&lab);
     programs(&lab);
     watcher_is_lost(&lab);
+    full(&lab);
 
     // All of them at once, and their watchers.
     lab.manykube(&["fault", "kill", "m02", "--for=10m"]).ok();
@@ -77,7 +78,7 @@ fn refusals(lab: &Lab) {
         (vec!["slow", "m02", "--loss=200"], 14, "not a percentage"),
         (vec!["heal", "m02", "--all"], 14, "not both"),
         (vec!["kill-process", "m02", "etcd"], 80, "kubelet"),
-        (vec!["fill-disk", "m02"], 16, "share the host's disk"),
+        (vec!["fill-disk", "m02"], 16, "--disk-size"),
     ] {
         let ran = lab.manykube(&[vec!["fault"], words].concat()).exit(code);
         assert!(ran.stderr.contains(says), "{}", ran.stderr);
@@ -230,4 +231,38 @@ fn watcher_is_lost(lab: &Lab) {
     assert!(started.stdout.contains("Undone: minikube-m02 cut off"), "{}", started.stdout);
     assert!(answers(M02) && list(lab).is_empty());
     lab.manykube(&["status"]).ok();
+}
+
+/// A disk of a node's own is as large as was said, and can be full without anybody else's being so.
+fn full(lab: &Lab) {
+    lab.manykube(&["node", "add", "--disk-size=2000mb"]).ok();
+    let refused = lab.manykube(&["node", "set", "m04", "--disk-size=3000mb"]).exit(14);
+    assert!(refused.stderr.contains("diskSize of node minikube-m04 cannot be changed"), "{}", refused.stderr);
+    let of_node =
+        |path: &str| lab.kubectl(&["get", "node", "minikube-m04", "-o", &format!("jsonpath={path}")]);
+    let capacity = of_node("{.status.capacity.ephemeral-storage}").ok().text().to_owned();
+    let bytes = match capacity.strip_suffix("Ki") {
+        Some(kib) => kib.parse::<u64>().map(|kib| kib << 10),
+        None => capacity.parse(),
+    };
+    assert!(bytes.is_ok_and(|bytes| bytes > 1500 << 20 && bytes < 2000 << 20), "{capacity}");
+
+    let write = "dd if=/dev/zero of=/var/lib/kubelet/pods/x bs=1M count=8 conv=fsync";
+    let writes = |node: &str| lab.manykube(&["ssh", "-n", node, "--", write]);
+    lab.manykube(&["fault", "fill-disk", "m04"]).ok();
+    assert!(status(lab, "m04").contains("fault: disk full"));
+    let none_left = writes("m04");
+    assert!(none_left.code != 0 && none_left.stderr.contains("No space left"));
+    writes("m03").ok();
+    let pressure = || of_node("{.status.conditions[?(@.type==\"DiskPressure\")].status}").text().to_owned();
+    soon("the node says that its disk is full", || pressure() == "True");
+    // It is full also after a loss of power, until somebody heals it.
+    lab.manykube(&["fault", "kill", "m04", "--for=1s"]).ok();
+    soon("its power comes back", || list(lab).len() == 1 && Machine::find(lab, "minikube-m04").is_some());
+    soon("it can be entered", || lab.manykube(&["ssh", "-n", "m04", "--", "true"]).code == 0);
+    assert_ne!(writes("m04").code, 0);
+    lab.manykube(&["fault", "heal", "m04"]).ok();
+    writes("m04").ok();
+    soon("the node says that there is space", || pressure() == "False");
+    lab.manykube(&["node", "delete", "m04"]).ok();
 }

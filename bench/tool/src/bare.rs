@@ -54,6 +54,7 @@ async fn boot(home: &Home, driver: &Native, cluster: &Cluster, node: &Node, imag
         image: image.clone(),
         cpus: CPUS,
         memory_mib: MEMORY_MIB,
+        disk_mib: None,
         files: files(cluster, node, image)?,
         binds: Vec::new(),
         ports: Vec::new(),

@@ -77,8 +77,11 @@ impl Node {
     }
 }
 
+/// Where a disk of the node's own would be, and the host's is without.
 fn var_used_percent() -> u8 {
-    let Ok(fs) = rustix::fs::statvfs("/var") else { return 0 };
+    let Ok(fs) = rustix::fs::statvfs("/var/lib/kubelet").or_else(|_| rustix::fs::statvfs("/var")) else {
+        return 0;
+    };
     let total = fs.f_blocks - fs.f_bfree + fs.f_bavail;
     let used = fs.f_blocks - fs.f_bfree;
     u8::try_from((used * 100).checked_div(total).unwrap_or(0)).unwrap_or(100)

@@ -94,6 +94,7 @@ fn fixed_of_node(shown: &str, old: &Node, new: &Node, a: &NodeConfig, b: &NodeCo
     let image = |i: &Option<String>| i.clone().unwrap_or_else(|| "the default".to_owned());
     let runtime = |i: &Option<String>| i.clone().unwrap_or_else(|| "containerd".to_owned());
     let shown_text = |t: &String| t.clone();
+    let disk = |mib: &Option<u32>| mib.map_or("the host's disk".to_owned(), |mib| format!("{mib}Mi"));
     [
         Change::between("role", Takes::Restart, (&role(old), &role(new)), |r| (*r).to_owned()),
         Change::between(
@@ -102,6 +103,7 @@ fn fixed_of_node(shown: &str, old: &Node, new: &Node, a: &NodeConfig, b: &NodeCo
             (&image(&a.base_image), &image(&b.base_image)),
             shown_text,
         ),
+        Change::between("diskSize", Takes::Restart, (&a.own_disk_mib(), &b.own_disk_mib()), disk),
         Change::between(
             "containerRuntime",
             Takes::Restart,

@@ -14,13 +14,12 @@ fn change_of(edit: impl Fn(&mut Node)) -> Result<Diff, Vec<Fixed>> {
 #[test]
 fn the_table() {
     type Edit = fn(&mut Node);
-    let table: [(&str, Takes, Edit); 13] = [
+    let table: [(&str, Takes, Edit); 12] = [
         ("cpus", Takes::Live, |n| n.config.cpus = Some(7)),
         ("memory", Takes::Live, |n| n.config.memory_mib = Some(7000)),
         ("labels", Takes::Live, |n| drop(n.config.labels.insert("a".into(), "b".into()))),
         ("taints", Takes::Live, |n| n.config.taints.push("a:NoExecute".parse().unwrap())),
         ("kubernetesVersion", Takes::Restart, |n| n.kubernetes_version = "v1.36.0".into()),
-        ("diskSize", Takes::Restart, |n| n.config.disk_mib = Some(30000)),
         ("extraConfig", Takes::Restart, |n| {
             n.config
                 .extra_config
@@ -57,6 +56,7 @@ fn what_cannot_be_changed_says_how() {
             .to_string()
             .starts_with("role of node demo-m02 cannot be changed from worker to control-plane: delete")
     );
+    assert_eq!(change_of(|n| n.config.disk_mib = Some(3000)).unwrap_err()[0].what, "diskSize");
     assert_eq!(change_of(|n| n.config.base_image = Some("x".into())).unwrap_err()[0].what, "baseImage");
     assert_eq!(
         change_of(|n| n.config.container_runtime = Some("docker".into())).unwrap_err()[0].what,
@@ -113,11 +113,12 @@ proptest! {
         // The same frame, so that only nodes differ.
         (b.network, b.api_port, b.cni, b.extras) =
             (a.network.clone(), a.api_port, a.cni.clone(), a.extras.clone());
-        (b.node_defaults.base_image, b.node_defaults.container_runtime) =
-            (a.node_defaults.base_image.clone(), a.node_defaults.container_runtime.clone());
+        (b.node_defaults.base_image, b.node_defaults.container_runtime, b.disk_mib) =
+            (a.node_defaults.base_image.clone(), a.node_defaults.container_runtime.clone(), a.disk_mib);
         for node in &mut b.nodes {
             (node.config.base_image, node.config.container_runtime) = (None, None);
             if let Some(old) = a.nodes.iter().find(|n| n.name == node.name) {
+                node.config.disk_mib = old.config.disk_mib;
                 (node.config.base_image, node.config.container_runtime, node.control_plane) =
                     (old.config.base_image.clone(), old.config.container_runtime.clone(), old.control_plane);
             }

@@ -100,6 +100,8 @@ pub struct MachineSpec {
     pub image: NodeImage,
     pub cpus: u32,
     pub memory_mib: u32,
+    /// Of a machine that is to have a disk of its own.
+    pub disk_mib: Option<u32>,
     /// Placed before the first boot.
     pub files: Vec<NodeFile>,
     /// Of the host, to be seen in the node from its next boot on.

@@ -3,7 +3,6 @@
 
 use anyhow::Result;
 use async_trait::async_trait;
-use model::Fault;
 use model::injected::Slowness;
 
 #[async_trait]
@@ -24,9 +23,6 @@ pub trait Faults: Send + Sync {
 
     /// Kills all processes of a program; how many those were.
     async fn kill_program(&self, machine: &str, program: &str) -> Result<usize>;
-
-    /// Leaves the machine's disk, and no other, only so many bytes.
-    async fn fill_disk(&self, machine: &str, leave: u64) -> Result<(), Fault>;
 }
 
 /// Packets of a machine that get lost.

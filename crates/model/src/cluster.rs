@@ -264,6 +264,11 @@ impl Cluster {
         node.config.memory_mib.unwrap_or(self.memory_mib)
     }
 
+    /// See [`NodeConfig::own_disk_mib`].
+    pub fn node_disk_mib(&self, node: &Node) -> Option<u32> {
+        self.config_of(node).own_disk_mib()
+    }
+
     /// All that a node is to have, its own and what it inherits.
     pub fn config_of(&self, node: &Node) -> NodeConfig {
         let mut base = self.node_defaults.clone();

@@ -28,6 +28,11 @@ pub enum Harm {
         from: Vec<String>,
     },
     Slow(Slowness),
+    /// Only so much is left on its disk.
+    DiskFull {
+        #[serde(default)]
+        left_mib: u32,
+    },
     /// Killed again whenever it comes back.
     ProcessKilled {
         process: String,
@@ -57,6 +62,7 @@ impl Harm {
             Harm::Frozen => "frozen",
             Harm::Cut { .. } => "cut",
             Harm::Slow(_) => "slow",
+            Harm::DiskFull { .. } => "disk-full",
             Harm::ProcessKilled { .. } => "process-killed",
         }
     }
@@ -74,6 +80,8 @@ impl Harm {
             Harm::Cut { from } if from.is_empty() => "cut off".to_owned(),
             Harm::Cut { from } => format!("cut from {}", from.join(", ")),
             Harm::Slow(slowness) => format!("slow ({})", slowness.text()),
+            Harm::DiskFull { left_mib: 0 } => "disk full".to_owned(),
+            Harm::DiskFull { left_mib } => format!("disk full but for {left_mib} MiB"),
             Harm::ProcessKilled { process } => format!("{process} is killed again and again"),
         }
     }
@@ -120,6 +128,8 @@ mod tests {
             (Harm::Frozen, "frozen"),
             (Harm::Cut { from: vec![] }, "cut off"),
             (Harm::Cut { from: vec!["a".into(), "b".into()] }, "cut from a, b"),
+            (Harm::DiskFull { left_mib: 0 }, "disk full"),
+            (Harm::DiskFull { left_mib: 7 }, "disk full but for 7 MiB"),
             (Harm::Slow(slow), "slow (delay 50.5 ms ± 5 ms, loss 2.5 %)"),
             (Harm::ProcessKilled { process: "etcd".into() }, "etcd is killed again and again"),
         ] {

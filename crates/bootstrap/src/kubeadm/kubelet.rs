@@ -56,6 +56,12 @@ pub fn configuration(cluster: &Cluster, options: &Options) -> Value {
 /// With what a node has of its own.
 pub fn of_node(cluster: &Cluster, node: &Node, options: &Options) -> Value {
     let mut configuration = configuration(cluster, options);
+    if cluster.node_disk_mib(node).is_some() {
+        // Kubernetes' own thresholds: this disk is the node's.
+        for (signal, least) in [("nodefs.available", "10%"), ("nodefs.inodesFree", "5%")] {
+            configuration["evictionHard"][signal] = least.into();
+        }
+    }
     own::kubelet(&mut configuration, &cluster.config_of(node));
     configuration
 }

@@ -25,7 +25,7 @@ macro_rules! with_node_settings {
             #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::file::values::memory")]
             #[schemars(schema_with = "crate::file::shapes::size")]
             pub memory: Option<u32>,
-            /// Disk of a node: 20000 (MiB), 20g, 20Gi.
+            /// A disk of the node's own, for all but images: 4000 (MiB), 4g, 4Gi. 20000 (MiB) is the host's disk.
             #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::file::values::disk")]
             #[schemars(schema_with = "crate::file::shapes::size")]
             pub disk_size: Option<u32>,

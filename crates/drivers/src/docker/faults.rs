@@ -3,7 +3,6 @@
 
 use anyhow::{Context, Result};
 use async_trait::async_trait;
-use model::Fault;
 use model::injected::Slowness;
 use netlink::Netlink;
 
@@ -12,7 +11,7 @@ use crate::faults::{Faults, Loss};
 use crate::machine::Paths;
 use crate::native::any_image;
 use crate::native::cgroup::Cgroup;
-use crate::native::faults::{kill_program, programs, rules, shares_the_disk, tc};
+use crate::native::faults::{kill_program, programs, rules, tc};
 use crate::native::guard;
 use crate::native::network::NODE_LINK;
 
@@ -65,10 +64,6 @@ impl Faults for Docker {
 
     async fn kill_program(&self, machine: &str, program: &str) -> Result<usize> {
         self.cgroup(machine)?.map_or(Ok(0), |c| kill_program(&c, program))
-    }
-
-    async fn fill_disk(&self, machine: &str, _leave: u64) -> Result<(), Fault> {
-        Err(shares_the_disk(machine))
     }
 }
 

@@ -9,6 +9,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use crate::machine::Paths;
 use crate::native::cgroup::{Cgroup, Version};
+use crate::native::disk;
 use crate::native::launch::{Launch, Never, run_agent};
 
 /// Where the container sees the machine's directory, our program and what of the host it is to show.
@@ -43,5 +44,6 @@ fn begin() -> Result<Never> {
             unshare(CloneFlags::CLONE_NEWCGROUP).context("make a cgroup namespace")?;
         }
     }
-    run_agent(&launch, &paths)
+    let disk = disk::open(&paths)?;
+    run_agent(&launch, &paths, disk)
 }

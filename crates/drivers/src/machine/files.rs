@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 
 use anyhow::{Context, Result, ensure};
 use model::Home;
-use rustix::fs::{Mode, OFlags, ResolveFlags, mkdirat, openat2};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, mkdirat, openat2, unlinkat};
 use rustix::io::Errno;
 
 use super::Paths;
@@ -32,6 +32,20 @@ pub fn create(home: &Home, machine: &str, path: &str, mode: u32) -> Result<File>
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
     let fd = at(&root, path, flags, mode).with_context(|| format!("write {machine}:{}", path.display()))?;
     Ok(File::from(fd))
+}
+
+/// Removes the file at `path`, if there is one.
+pub fn remove(home: &Home, machine: &str, path: &str) -> Result<()> {
+    let root = root(home, machine)?;
+    let path = Path::new(path);
+    let name = path.file_name().context("a path without a name")?;
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    let removed = at(&root, parent, OFlags::PATH | OFlags::DIRECTORY, 0)
+        .and_then(|parent| unlinkat(&parent, name, AtFlags::empty()));
+    match removed {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(e) => Err(e).with_context(|| format!("remove {machine}:{}", path.display())),
+    }
 }
 
 /// Whether `path` is a directory there.

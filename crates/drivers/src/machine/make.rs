@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use model::node_spec::{AGENT_PATH, NodeFile};
 use model::{DriverKind, Home};
 
-use super::Paths;
+use super::{Paths, disk};
 use crate::driver::MachineSpec;
 
 /// Suffixes of directories that are not machines yet, or not any more.
@@ -49,6 +49,9 @@ fn make(paths: &Paths, spec: &MachineSpec, driver: DriverKind) -> Result<()> {
         fs_err::create_dir(dir)?;
     }
     spec.image.clone_var(&building.var()).context("fill the machine's /var")?;
+    if let Some(mib) = spec.disk_mib {
+        disk::make(&building, mib, &spec.image.rootfs())?;
+    }
     for file in &spec.files {
         place(&building, file)?;
     }

@@ -1,11 +1,13 @@
 //! A machine as it lies on this host, whatever driver runs it: a directory with the node's own files, its
 //! /var, and a place that the host and the agent share.
 
+pub mod disk;
 pub mod files;
 mod look;
 mod make;
 mod paths;
 
+pub(crate) use disk::FILL;
 pub use look::{
     driver_of, has_file, init_of, look_at, of_home, on_image, read_file, root_of, shared_dir, var_dir,
     wait_end, write_file,

@@ -44,6 +44,24 @@ impl Paths {
         self.dir.join("var")
     }
 
+    /// The disk of its own, of a machine that has one.
+    pub fn disk(&self) -> PathBuf {
+        self.dir.join("disk.img")
+    }
+
+    pub fn has_disk(&self) -> bool {
+        self.disk().is_file()
+    }
+
+    /// Whether the disk is to be full on purpose: by this, whoever boots the machine knows.
+    pub fn full_mark(&self) -> PathBuf {
+        self.dir.join("disk.full")
+    }
+
+    pub fn is_to_be_full(&self) -> bool {
+        self.full_mark().exists()
+    }
+
     pub fn shared(&self) -> PathBuf {
         self.dir.join("shared")
     }

@@ -21,6 +21,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{ForkResult, execve, fork, sethostname, setsid};
 use serde::{Deserialize, Serialize};
 
+use super::disk::{self, Disk};
 use super::mounts;
 use crate::driver::Bind;
 use crate::machine::Paths;
@@ -57,6 +58,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
 fn launch(dir: &OsString) -> Result<()> {
     let paths = Paths::at(dir);
     let launch: Launch = serde_json::from_slice(&fs_err::read(paths.launch_file())?)?;
+    let disk = disk::open(&paths)?;
     launch.cgroup.enter()?;
     // A session of its own: Ctrl-C in the user's terminal is not for the machine.
     setsid().context("start a session")?;
@@ -81,7 +83,7 @@ fn launch(dir: &OsString) -> Result<()> {
             if go_read.read_exact(&mut go).is_err() {
                 std::process::exit(1);
             }
-            let failure = match become_init(&launch, &paths) {
+            let failure = match become_init(&launch, &paths, disk) {
                 Err(e) => e,
                 Ok(never) => match never {},
             };
@@ -106,14 +108,14 @@ fn launch(dir: &OsString) -> Result<()> {
 
 pub enum Never {}
 
-fn become_init(launch: &Launch, paths: &Paths) -> Result<Never> {
+fn become_init(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<Never> {
     sethostname(&launch.machine).context("set the host name")?;
-    run_agent(launch, paths)
+    run_agent(launch, paths, disk)
 }
 
 /// In a mount namespace of its own.
-pub fn run_agent(launch: &Launch, paths: &Paths) -> Result<Never> {
-    mounts::enter_root(launch, paths)?;
+pub fn run_agent(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<Never> {
+    mounts::enter_root(launch, paths, disk)?;
     let agent = CString::new(model::node_spec::AGENT_PATH)?;
     let argv = [agent.clone(), c"agent".to_owned(), c"init".to_owned()];
     let environment = [

@@ -5,14 +5,17 @@
 //! profile's bridge and its nft table.
 
 pub(crate) mod binds;
+pub(crate) mod borrowed;
 pub(crate) mod cgroup;
 pub(crate) mod command;
+pub(crate) mod disk;
 mod driver;
 mod enter;
 pub(crate) mod faults;
 pub(crate) mod guard;
 pub(crate) mod host;
 pub(crate) mod launch;
+pub mod loop_device;
 mod mount;
 pub(crate) mod mounts;
 mod needs;

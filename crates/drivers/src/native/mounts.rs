@@ -12,6 +12,7 @@ use nix::unistd::{chdir, pivot_root};
 
 use super::binds;
 use super::cgroup::Version;
+use super::disk::Disk;
 use super::launch::Launch;
 use crate::machine::Paths;
 
@@ -28,7 +29,7 @@ const DEVICES: [(&str, u64, u64, u32); 9] = [
     ("net/tun", 10, 200, 0o666),
 ];
 
-pub fn enter_root(launch: &Launch, paths: &Paths) -> Result<()> {
+pub fn enter_root(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<()> {
     // Nothing we mount may show up on the host, and nothing of the host is needed later.
     change(Path::new("/"), MsFlags::MS_REC | MsFlags::MS_PRIVATE)?;
     let root = paths.merged();
@@ -56,6 +57,7 @@ pub fn enter_root(launch: &Launch, paths: &Paths) -> Result<()> {
     pivot_root(".", ".").context("make it the root")?;
     umount2(".", MntFlags::MNT_DETACH).context("leave the old root")?;
     chdir("/").context("enter /")?;
+    disk.map_or(Ok(()), Disk::put).context("put the node's own disk in place")?;
     taken.into_iter().zip(&launch.binds).try_for_each(|(tree, wanted)| binds::put(&tree, wanted))?;
     // Pods may ask for mount propagation, which needs a shared root.
     change(Path::new("/"), MsFlags::MS_REC | MsFlags::MS_SHARED)

@@ -4,6 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use drivers::native::loop_device::CONTROL as LOOP_CONTROL;
 use model::node_config::{Component, FileSource, NodeConfig};
 use model::{Cluster, DriverKind, Fault, Node, Reason, skew};
 
@@ -66,9 +67,10 @@ fn not_here(driver: DriverKind, config: &NodeConfig, own: &NodeConfig) -> Result
             "the native driver publishes no ports ({port}): the node answers at its own address on all of them"
         ));
     }
-    if own.disk_mib.is_some() {
+    if config.own_disk_mib().is_some() && !Path::new(LOOP_CONTROL).exists() {
         return refuse(format!(
-            "the {driver} driver does not limit the disk of a node: all share the host's"
+            "a disk of its own (--disk-size) needs loop devices, and this host has none: there is no {LOOP_CONTROL} \
+             (modprobe loop)"
         ));
     }
     if own.extra_config.contains_key(&Component::KubeProxy) {
@@ -112,7 +114,6 @@ mod tests {
             (r#"{ "Mounts": ["/no/such:/data"] }"#, Reason::PathMissing, "/no/such"),
             (r#"{ "Binaries": { "kubelet": "/no/such" } }"#, Reason::PathMissing, "binary of kubelet"),
             (r#"{ "Binaries": { "kubelet": "/tmp" } }"#, Reason::Usage, "not a program"),
-            (r#"{ "DiskSize": 30000 }"#, Reason::Unimplemented, "does not limit the disk"),
             (r#"{ "Ports": ["8080:80"] }"#, Reason::Unimplemented, "publishes no ports"),
             (r#"{ "ExtraConfig": { "kubeadm": { "x": "y" } } }"#, Reason::Unimplemented, "kubeadm.x"),
             (r#"{ "Patches": { "Containerd": ["a = "] } }"#, Reason::Usage, "patches.containerd"),

@@ -166,10 +166,14 @@ pub fn outside_file(home: &Home, machine: &str) -> std::path::PathBuf {
 
 /// The first file of etcd's log: whoever was ever a member has one.
 pub fn has_etcd_data(home: &Home, machine: &str) -> bool {
-    let wal = drivers::machine::var_dir(home, machine)
-        .join(bootstrap::paths::ETCD_DATA.trim_start_matches("/var/"))
-        .join("member/wal");
-    std::fs::read_dir(wal).is_ok_and(|mut entries| entries.next().is_some())
+    let data = if drivers::machine::disk::has_disk(home, machine) {
+        // One that is off cannot be looked into; it was a member when it ended.
+        let Some(root) = drivers::machine::root_of(home, machine) else { return true };
+        root.join(bootstrap::paths::ETCD_DATA.trim_start_matches('/'))
+    } else {
+        drivers::machine::var_dir(home, machine).join(bootstrap::paths::ETCD_DATA.trim_start_matches("/var/"))
+    };
+    std::fs::read_dir(data.join("member/wal")).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 pub fn configured_file(home: &Home, profile: &str) -> std::path::PathBuf {

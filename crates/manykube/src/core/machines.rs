@@ -54,6 +54,7 @@ pub fn spec(home: &Home, cluster: &Cluster, node: &Node, new: Option<New<'_>>) -
         image,
         cpus: cluster.node_cpus(node),
         memory_mib: cluster.node_memory_mib(node),
+        disk_mib: cluster.node_disk_mib(node),
         files,
         binds: binds(home, cluster, node)?,
         ports: ports(cluster, node),

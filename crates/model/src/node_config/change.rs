@@ -65,7 +65,6 @@ impl Setup {
             Change::between("labels", Live, (&a.labels, &b.labels), json),
             Change::between("taints", Live, (&sorted(&a.taints), &sorted(&b.taints)), json),
             Change::between("kubernetesVersion", Restart, version, String::clone),
-            Change::between("diskSize", Restart, (&a.disk_mib, &b.disk_mib), mib),
             Change::between("extraConfig", Restart, (&a.extra_config, &b.extra_config), json),
             Change::between("featureGates", Restart, (&a.feature_gates, &b.feature_gates), json),
             Change::between("mounts", Restart, (&a.mounts, &b.mounts), json),

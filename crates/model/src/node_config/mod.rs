@@ -61,6 +61,14 @@ pub struct NodeConfig {
     pub patches: Patches,
 }
 
+impl NodeConfig {
+    /// The size of a disk of its own. minikube's default, which every profile and exported file names, is the
+    /// host's disk without a limit.
+    pub fn own_disk_mib(&self) -> Option<u32> {
+        self.disk_mib.filter(|mib| *mib != crate::resources::DEFAULT_DISK_MIB)
+    }
+}
+
 /// A file to be placed in the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]

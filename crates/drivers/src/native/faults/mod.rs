@@ -9,7 +9,6 @@ pub mod tc;
 use anyhow::Result;
 use async_trait::async_trait;
 use model::injected::Slowness;
-use model::{Fault, Reason};
 use rustix::process::Signal;
 
 use super::cgroup::Cgroup;
@@ -59,10 +58,6 @@ impl Faults for Native {
     async fn kill_program(&self, machine: &str, name: &str) -> Result<usize> {
         kill_program(&self.cgroup(machine)?, name)
     }
-
-    async fn fill_disk(&self, machine: &str, _leave: u64) -> Result<(), Fault> {
-        Err(shares_the_disk(machine))
-    }
 }
 
 impl Native {
@@ -92,17 +87,6 @@ pub fn kill_program(cgroup: &Cgroup, name: &str) -> Result<usize> {
         }
     }
     Ok(killed)
-}
-
-/// Why a machine's disk alone cannot be filled.
-pub fn shares_the_disk(machine: &str) -> Fault {
-    Fault::new(
-        Reason::Unimplemented,
-        format!(
-            "The disk of {machine} cannot be filled: nodes share the host's disk, and all other nodes and the host \
-             would be without space too."
-        ),
-    )
 }
 
 /// The name a process was called by, without its directory.

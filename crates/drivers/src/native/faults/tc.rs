@@ -7,6 +7,8 @@ use anyhow::{Context, Result, bail};
 use model::injected::Slowness;
 use model::{Fault, Reason};
 
+use crate::native::borrowed::in_image;
+
 /// What `netem` put there goes.
 pub fn nothing(link: &str) -> Vec<String> {
     words(&["qdisc", "del", "dev", link, "root"])
@@ -28,21 +30,19 @@ pub fn netem(link: &str, slowness: Slowness) -> Vec<String> {
 /// Runs the image's tc, in this network namespace or in that of a process.
 pub fn run(image_rootfs: &Path, inside: Option<u32>, args: &[String]) -> Result<()> {
     use std::os::unix::process::CommandExt;
-    let root = std::ffi::CString::new(image_rootfs.as_os_str().as_encoded_bytes())?;
     let network = inside.map(|pid| fs_err::File::open(format!("/proc/{pid}/ns/net"))).transpose()?;
     let mut command = Command::new("/usr/sbin/tc");
-    command.args(args).env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    // SAFETY: setns, chroot and chdir are async-signal-safe; nothing is allocated.
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // SAFETY: setns is async-signal-safe; nothing is allocated.
     unsafe {
         command.pre_exec(move || {
             if let Some(network) = &network {
                 nix::sched::setns(network.file(), nix::sched::CloneFlags::CLONE_NEWNET)?;
             }
-            nix::unistd::chroot(root.as_c_str())?;
-            nix::unistd::chdir(c"/")?;
             Ok(())
         });
     }
+    in_image(&mut command, image_rootfs)?;
     let output = command.output().with_context(|| format!("run tc of {}", image_rootfs.display()))?;
     if output.status.success() {
         return Ok(());

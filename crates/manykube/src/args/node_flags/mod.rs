@@ -65,7 +65,7 @@ pub struct NodeFlags {
     /// Memory: MiB, or with a unit like 4g; "max" for all
     #[arg(short, long, value_name = "SIZE")]
     memory: Option<String>,
-    /// Disk
+    /// A disk of its own, for all but images; of a new node only
     #[arg(long, value_name = "SIZE")]
     disk_size: Option<String>,
     /// The Kubernetes version, up to three minor versions behind the cluster's

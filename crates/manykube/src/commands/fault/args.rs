@@ -38,10 +38,10 @@ pub enum Command {
         #[command(flatten)]
         target: ProcessTarget,
     },
-    /// Leave a node no space on its disk
+    /// Leave a node no space on its disk, which must be its own (--disk-size)
     FillDisk {
-        /// m02, or the machine's name
-        node: String,
+        #[command(flatten)]
+        target: Target,
         /// What is left
         #[arg(long, value_name = "SIZE", default_value = "0")]
         leave: String,

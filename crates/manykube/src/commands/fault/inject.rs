@@ -74,8 +74,15 @@ async fn apply(ctx: &Ctx, fault: &Injected, records: &Records) -> Result<()> {
             }
             network::lose(ctx, records).await
         }
+        Harm::DiskFull { left_mib } => fill(ctx, machine, u64::from(*left_mib) << 20).await,
         Harm::ProcessKilled { process } => kill(ctx, machine, process).await.map(drop),
     }
+}
+
+/// It may wait for the machine's file system.
+async fn fill(ctx: &Ctx, machine: &str, leave: u64) -> Result<()> {
+    let (home, machine) = (ctx.home.clone(), machine.to_owned());
+    tokio::task::spawn_blocking(move || drivers::machine::disk::fill(&home, &machine, leave)).await?
 }
 
 /// Kills a program once; how many processes of it there were.

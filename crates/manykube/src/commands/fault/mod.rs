@@ -19,7 +19,6 @@ pub use show::add as add_to_status;
 pub use undo::lift;
 
 use super::cluster as common;
-use crate::core;
 use crate::ctx::Ctx;
 use crate::report::{Event, Style};
 use records::{Record, Records};
@@ -65,12 +64,12 @@ async fn perform(ctx: &Ctx, cluster: &Cluster, command: &Command) -> Result<()> 
             ctx.emit(Event::info(Style::Notice, message));
             Ok(())
         }
-        Command::FillDisk { node, leave } => {
+        Command::FillDisk { target, leave } => {
             let wrong =
                 || Fault::new(Reason::Usage, format!("--leave={leave} is not a size like 100m or 2g"));
-            let leave = if leave == "0" { 0 } else { resources::mib(leave).ok_or_else(wrong)? };
-            let machine = machine(node).await?;
-            Ok(core::driver_of(ctx, &machine).faults().fill_disk(&machine, u64::from(leave) << 20).await?)
+            let left_mib = if leave == "0" { 0 } else { resources::mib(leave).ok_or_else(wrong)? };
+            let machine = machine(&target.node).await?;
+            inject::inject(ctx, cluster, &machine, Harm::DiskFull { left_mib }, target.time).await
         }
         Command::Heal { node: Some(node), all: true } => {
             Err(Fault::new(Reason::Usage, format!("Either {node} or --all is meant, not both")).into())

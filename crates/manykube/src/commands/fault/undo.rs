@@ -26,6 +26,7 @@ pub async fn undo(
         match &fault.harm {
             Harm::Frozen => driver.faults().thaw(machine).await.with_context(|| format!("thaw {machine}"))?,
             Harm::Slow(slowness) if slowness.delay_us > 0 => driver.faults().delay(machine, None).await?,
+            Harm::DiskFull { .. } => drivers::machine::disk::free(&ctx.home, machine)?,
             Harm::Killed => {
                 if let Some((cluster, node)) = cluster.and_then(|c| Some((c, c.find_node(machine)?))) {
                     core::power_on(ctx, cluster, node).await?;

@@ -33,7 +33,7 @@ pub struct Args {
     /// Memory of each node: MiB, or with a unit like 4g; "max" for all
     #[arg(short, long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// Disk of each node
+    /// A disk of its own for each node, for all but images; without it, or with 20000mb, nodes share the host's
     #[arg(long, value_name = "SIZE")]
     pub disk_size: Option<String>,
     /// Number of nodes

@@ -41,7 +41,12 @@ pub fn add(config: &mut NodeConfig, grace: Duration) -> Result<(), Fault> {
     );
     // A kubelet renews its lease four times within this: it must be able to miss one or two.
     let lease = (seconds * 4 / 5).clamp(4, 40);
-    config.patches.kubelet.entry("nodeLeaseDurationSeconds").or_insert_with(|| lease.into());
+    let mut patch = |name: &str, value: serde_json::Value| {
+        config.patches.kubelet.entry(name).or_insert(value);
+    };
+    patch("nodeLeaseDurationSeconds", lease.into());
+    // A disk that was full is given as much time before the node counts as well again.
+    patch("evictionPressureTransitionPeriod", format!("{seconds}s").into());
     Ok(())
 }
 

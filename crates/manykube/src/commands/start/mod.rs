@@ -220,10 +220,6 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
         core::images_can(ctx, &cluster)?;
     }
     let mut warnings: Vec<String> = moved.into_iter().chain(warnings).collect();
-    // An exported file says the default, too.
-    if args.disk_size.is_some() && cluster.disk_mib != model::resources::DEFAULT_DISK_MIB {
-        warnings.push(format!("The {driver} driver does not limit disks: all nodes share the host's"));
-    }
     warnings.extend(desired::even(&cluster));
     warnings.extend(core::room(ctx, &cluster, args.force).await?);
     let manifests = input.map(|input| input.manifests()).transpose()?;

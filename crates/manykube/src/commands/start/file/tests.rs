@@ -72,7 +72,6 @@ fn flags_are_the_last_word() {
 #[test]
 fn what_nobody_does_yet_is_refused_with_its_place() {
     for (body, place) in [
-        ("nodes:\n- role: control-plane\n- diskSize: 30g\n", "f:5:13: not supported yet: diskSize"),
         ("networking: {kubeProxyMode: ipvs}\n", "f:3:29: not supported yet: kubeProxyMode"),
         ("addons: {dashboard: true}\n", "f:3:1: not supported yet: addons"),
         ("containerRuntime: docker\n", "f:3:19: not supported yet: containerRuntime"),
@@ -85,6 +84,7 @@ fn what_nobody_does_yet_is_refused_with_its_place() {
         "",
         "containerRuntime: containerd\n",
         "cni: auto\n",
+        "nodes:\n- role: control-plane\n- diskSize: 30g\n",
         "cni: none\n",
         "labels: {a: b}\ntaints: ['a:NoExecute']\nmounts: ['/a:/b']\n",
         "networking: {kubeProxyMode: iptables}\n",

@@ -28,7 +28,6 @@ pub fn unsupported(parsed: &Parsed, base: &Cluster) -> Vec<Problem> {
     for (index, group) in file.nodes.iter().enumerate() {
         let at = || vec![Step::from("nodes"), Step::from(index)];
         found.extend(of_nodes!(at(), group));
-        found.push(("diskSize", group.disk_size.is_some(), at()));
     }
     let problem = |(key, _, mut at): (&str, bool, Path)| {
         at.push(Step::from(key));
