@@ -58,10 +58,11 @@ older: image
 
 system: older ## Run the tests on real clusters (root)
 	@# The real client, for docker-env, and the engine, which the tests of the docker driver start themselves.
-	@# A registry and podman, which they start too.
-	@command -v docker >/dev/null && command -v dockerd >/dev/null && command -v docker-registry >/dev/null && command -v podman >/dev/null || { \
-		echo "installing docker.io docker-registry podman"; apt-get update -qq && \
-		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker.io docker-registry podman >/dev/null; }
+	@# A registry, podman and sshd, which they start too.
+	@for program in docker dockerd docker-registry podman sshd ssh; do command -v $$program >/dev/null || missing=1; done; \
+	[ -z "$$missing" ] || { packages="docker.io docker-registry podman openssh-server openssh-client"; \
+		echo "installing $$packages"; apt-get update -qq && \
+		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$packages >/dev/null; }
 	ON_DOCKER="$(ON_DOCKER)" tests/lanes
 
 docs: build ## Write docs/cli.md anew from the command line's definition

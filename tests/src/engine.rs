@@ -10,7 +10,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::far::{self, Far};
-use crate::{Ran, eventually};
+use crate::sshd::Sshd;
+use crate::{Ran, certificates, eventually};
 
 /// Bit 24 of the effective ones.
 const SYS_RESOURCE: u64 = 1 << 24;
@@ -18,6 +19,8 @@ const SYS_RESOURCE: u64 = 1 << 24;
 pub struct Engine {
     dir: PathBuf,
     process: Option<Child>,
+    /// The way to it, if it is elsewhere.
+    sshd: Option<Sshd>,
     /// Whose network and files it has, if not ours.
     far: Option<Far>,
     /// Of data that are shared: one engine has them at a time.
@@ -28,7 +31,7 @@ impl Engine {
     /// In the network namespace of this thread, with data of its own. `dir` is to be on a real disk, and its path
     /// short: the engine has sockets in it.
     pub fn start(dir: &Path) -> Engine {
-        let mut engine = Engine { dir: dir.to_owned(), process: None, far: None, _turn: None };
+        let mut engine = Engine::new(dir);
         engine.up();
         engine
     }
@@ -38,7 +41,7 @@ impl Engine {
         std::fs::create_dir_all(dir).expect("make the engine's directory");
         let turn = File::create(dir.join("turn")).expect("the lock of the engine's data");
         turn.lock().expect("wait for the engine's data");
-        let mut engine = Engine { dir: dir.to_owned(), process: None, far: None, _turn: Some(turn) };
+        let mut engine = Engine { _turn: Some(turn), ..Engine::new(dir) };
         engine.bury();
         engine.up();
         engine.sweep();
@@ -46,19 +49,54 @@ impl Engine {
     }
 
     /// As if on another host: with a network of its own, which has a cable to ours and no other way, and without
-    /// the files below `hidden`.
+    /// the files below `hidden`. It is reached by SSH, or by TCP with TLS.
     pub fn far(dir: &Path, hidden: &Path) -> Engine {
-        let far = Some(Far::new(hidden));
-        let mut engine = Engine { dir: dir.to_owned(), process: None, far, _turn: None };
+        let far = Far::new(hidden);
+        certificates::make(&dir.join("tls"), far::ADDRESS);
+        let mut engine = Engine::new(dir);
+        engine.sshd = Some(Sshd::start(&dir.join("ssh"), &far, &engine.socket()));
+        engine.far = Some(far);
         engine.up();
         engine
     }
 
-    pub fn host(&self) -> String {
-        match self.far {
-            Some(_) => format!("tcp://{}:2375", far::ADDRESS),
-            None => format!("unix://{}", self.socket().display()),
+    fn new(dir: &Path) -> Engine {
+        Engine { dir: dir.to_owned(), process: None, sshd: None, far: None, _turn: None }
+    }
+
+    /// How commands are told where it is.
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
+        match &self.sshd {
+            Some(sshd) => vec![("DOCKER_HOST", "ssh://far".to_owned()), ("PATH", sshd.path())],
+            None => vec![("DOCKER_HOST", self.host())],
         }
+    }
+
+    /// The other way to one that is elsewhere.
+    pub fn by_tls(&self) -> Vec<(&'static str, String)> {
+        let host = ("DOCKER_HOST", format!("tcp://{}", self.tls_address()));
+        vec![
+            host,
+            ("DOCKER_TLS_VERIFY", "1".to_owned()),
+            ("DOCKER_CERT_PATH", self.tls("").display().to_string()),
+        ]
+    }
+
+    fn tls_address(&self) -> String {
+        format!("{}:2376", far::ADDRESS)
+    }
+
+    fn tls(&self, name: &str) -> PathBuf {
+        self.dir.join("tls").join(name)
+    }
+
+    /// How often ssh was let in.
+    pub fn greetings(&self) -> usize {
+        self.sshd.as_ref().map_or(0, Sshd::greetings)
+    }
+
+    fn host(&self) -> String {
+        format!("unix://{}", self.socket().display())
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -81,7 +119,10 @@ impl Engine {
         command.arg("--pidfile").arg(at("pid")).arg("-H").arg(self.host());
         command.args(["--bip", "10.201.0.1/24"]);
         if self.far.is_some() {
-            command.arg("--tls=false").arg("-H").arg(format!("unix://{}", self.socket().display()));
+            command.arg("-H").arg(format!("tcp://{}", self.tls_address())).arg("--tlsverify");
+            for (option, name) in [("cacert", "ca"), ("cert", "server-cert"), ("key", "server-key")] {
+                command.arg(format!("--tls{option}={}", self.tls(&format!("{name}.pem")).display()));
+            }
         }
         if !has_all_capabilities() {
             command.arg("--add-runtime").arg(format!("less={}", less().display()));

@@ -100,14 +100,14 @@ impl Lab {
     pub fn command<S: AsRef<OsStr>>(&self, args: &[S]) -> Command {
         // Whether this host has one is not to matter.
         let nowhere = || "unix:///nowhere/docker.sock".to_owned();
-        let engine = self.engine.as_ref().map_or_else(nowhere, Engine::host);
+        let engine = self.engine.as_ref().map_or_else(|| vec![("DOCKER_HOST", nowhere())], Engine::variables);
         let mut command = Command::new(Self::program());
         command
             .args(args)
             .env("MANYKUBE_HOME", self.home())
             .env("MANYKUBE_CACHE", Self::cache())
             .env("KUBECONFIG", self.kubeconfig())
-            .env("DOCKER_HOST", engine)
+            .envs(engine)
             .env("CONTAINER_HOST", self.podman.as_ref().map_or_else(nowhere, Podman::host))
             .stdin(Stdio::null());
         if self.engine.is_some() {

@@ -1,6 +1,7 @@
 //! Real clusters for tests, each in a network namespace of its own that has no way out.
 
 pub mod archive;
+pub mod certificates;
 pub mod crash;
 mod engine;
 pub mod etcd;
@@ -18,6 +19,7 @@ mod ran;
 mod recorded;
 mod registry;
 pub mod scan;
+mod sshd;
 pub mod traffic;
 mod uplink;
 mod user;

@@ -1,6 +1,7 @@
 //! manykube: local Kubernetes clusters of many nodes.
 
 mod args;
+mod background;
 mod commands;
 mod core;
 mod ctx;
@@ -36,16 +37,13 @@ fn main() -> ExitCode {
         return agent::main(&argv.split_off(2));
     }
     let command = argv.get(1).map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
-    if command == core::containers::follow::COMMAND {
-        return core::containers::follow::main(argv.get(2..).unwrap_or_default());
-    }
-    if command == core::registry::door::COMMAND {
-        return core::registry::door::main(argv.get(2..).unwrap_or_default());
-    }
-    if command == inside::door::COMMAND {
-        return inside::door::main(argv.get(2..).unwrap_or_default());
-    }
     let rest = argv.get(2..).unwrap_or_default();
+    match command.as_str() {
+        core::containers::follow::COMMAND => return core::containers::follow::main(rest),
+        core::registry::door::COMMAND => return core::registry::door::main(rest),
+        inside::door::COMMAND => return inside::door::main(rest),
+        _ => {}
+    }
     if let Some(code) =
         drivers::native::entry(&command, rest).or_else(|| drivers::docker::entry(&command, rest))
     {

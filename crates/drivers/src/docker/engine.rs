@@ -11,13 +11,13 @@ use super::podman;
 /// podman runs programs to tell its version, which takes seconds on a busy machine.
 const ANSWER: Duration = Duration::from_secs(15);
 
-/// The version of the API is agreed on with the engine, so that older ones can be used as well.
-pub async fn ready(client: Client) -> Result<Client, Fault> {
+/// The version of the API is agreed on with the engine, so that older ones can be used as well. Or why not.
+pub async fn ready(client: Client) -> Result<Client, String> {
     match timeout(ANSWER, client.negotiate_version()).await {
         Ok(Ok(client)) => Ok(client),
         // The cause is what tells: that there was an error is known.
-        Ok(Err(e)) => Err(absent(&anyhow::Error::from(e).root_cause().to_string())),
-        Err(_) => Err(absent("it does not answer")),
+        Ok(Err(e)) => Err(anyhow::Error::from(e).root_cause().to_string()),
+        Err(_) => Err("it does not answer".to_owned()),
     }
 }
 
@@ -42,10 +42,13 @@ pub async fn suits(client: &Client) -> Result<(), Fault> {
 }
 
 pub fn absent(why: &str) -> Fault {
+    let why = why.trim();
     let denied = why.to_lowercase().contains("permission denied");
     let fault = Fault::new(Reason::DriverNotHealthy, format!("The Docker engine cannot be reached: {why}"));
     fault.advice(if denied {
         "Join the group of its socket ('sudo usermod -aG docker $USER', then log in again), or run the same command with sudo"
+    } else if why.contains("to an HTTPS server") {
+        "It wants TLS: set DOCKER_TLS_VERIFY=1, and DOCKER_CERT_PATH to the directory of ca.pem, cert.pem and key.pem"
     } else if podman::is_there() {
         "Start the engine, or use podman, which is there: --driver=podman"
     } else {

@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use bollard::Docker as Client;
+use bollard::models::ImageInspect;
 use bollard::query_parameters::CreateImageOptionsBuilder;
-use bytes::Bytes;
-use futures::{SinkExt as _, TryStreamExt as _, channel::mpsc};
+use futures::TryStreamExt as _;
 use image::NodeImage;
 use image::registry::{Doing, LayerEvent, LayerProgress};
 
+use super::container::is_missing;
+use super::flow::{self, Writer};
 use super::refused;
 
 pub const REPOSITORY: &str = "manykube/node";
 const CHUNK: usize = 1 << 20;
-/// How much is read ahead of the engine.
-const CHUNKS: usize = 8;
 
 /// The images of our store are named by what they were made of.
 pub fn reference(image: &NodeImage) -> String {
@@ -24,11 +24,15 @@ pub fn reference(image: &NodeImage) -> String {
 }
 
 pub async fn has(client: &Client, image: &NodeImage) -> Result<bool> {
-    let reference = reference(image);
-    match client.inspect_image(&reference).await {
-        Ok(_) => Ok(true),
-        Err(e) if super::container::is_missing(&e) => Ok(false),
-        Err(e) => Err(e).with_context(|| format!("look for the image {reference} in the engine")),
+    Ok(inspect(client, &reference(image)).await?.is_some())
+}
+
+/// Any image of the engine; `None` when it has none of that name.
+pub async fn inspect(client: &Client, name: &str) -> Result<Option<ImageInspect>> {
+    match client.inspect_image(name).await {
+        Ok(found) => Ok(Some(found)),
+        Err(e) if is_missing(&e) => Ok(None),
+        Err(e) => Err(e).with_context(|| format!("look for the image {name} in the engine")),
     }
 }
 
@@ -37,12 +41,12 @@ pub async fn ensure(client: &Client, image: &NodeImage, progress: Arc<LayerProgr
     if has(client, image).await? {
         return Ok(reference);
     }
-    let (sender, receiver) = mpsc::channel(CHUNKS);
+    let (writer, stream) = flow::to_engine();
     let packed = image.clone();
-    let packing = tokio::task::spawn_blocking(move || pack(&packed, sender, progress));
+    let packing = tokio::task::spawn_blocking(move || pack(&packed, writer, progress));
     // With its tag in one: podman does not look at the other parameter.
     let options = CreateImageOptionsBuilder::default().from_src("-").repo(&reference).build();
-    let body = bollard::body_try_stream(receiver.map_ok(Bytes::from));
+    let body = bollard::body_try_stream(stream);
     let bring = client.create_image(Some(options), Some(body), None).try_collect::<Vec<_>>();
     let brought = bring.await;
     let packed = packing.await?;
@@ -51,7 +55,7 @@ pub async fn ensure(client: &Client, image: &NodeImage, progress: Arc<LayerProgr
             return Err(full.into());
         }
         // Why it could not be read says more than that the engine got half of it.
-        let half = packed.err().filter(|e| !gave_up(e));
+        let half = packed.err().filter(|e| !flow::gave_up(e));
         let why = half.unwrap_or_else(|| error.into());
         return Err(why.context(format!("bring the node image {} to the engine", image.name)));
     }
@@ -59,20 +63,11 @@ pub async fn ensure(client: &Client, image: &NodeImage, progress: Arc<LayerProgr
     Ok(reference)
 }
 
-/// The engine did not want to have more.
-fn gave_up(error: &anyhow::Error) -> bool {
-    let io = error.downcast_ref::<std::io::Error>();
-    io.is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
-type Sender = mpsc::Sender<Result<Vec<u8>, std::io::Error>>;
-
-fn pack(image: &NodeImage, sender: Sender, progress: Arc<LayerProgress>) -> Result<()> {
+fn pack(image: &NodeImage, writer: Writer, progress: Arc<LayerProgress>) -> Result<()> {
     let total = image.system_size()?;
     let told =
         move |done| progress(LayerEvent { layer: "system".to_owned(), doing: Doing::Sending, done, total });
-    let pipe =
-        Pipe { sender, runtime: tokio::runtime::Handle::current(), done: 0, total, told: Box::new(told) };
+    let pipe = Pipe { writer, done: 0, total, told: Box::new(told) };
     let mut tar = tar::Builder::new(std::io::BufWriter::with_capacity(CHUNK, pipe));
     tar.follow_symlinks(false);
     for entry in fs_err::read_dir(image.rootfs())? {
@@ -92,10 +87,9 @@ fn pack(image: &NodeImage, sender: Sender, progress: Arc<LayerProgress>) -> Resu
     Ok(())
 }
 
-/// What is written here is sent to the engine, as fast as it takes it.
+/// Tells how much was sent.
 struct Pipe {
-    sender: Sender,
-    runtime: tokio::runtime::Handle,
+    writer: Writer,
     done: u64,
     total: u64,
     told: Box<dyn Fn(u64)>,
@@ -103,12 +97,11 @@ struct Pipe {
 
 impl std::io::Write for Pipe {
     fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
-        let sent = self.runtime.block_on(self.sender.send(Ok(data.to_vec())));
-        sent.map_err(|_| std::io::Error::from(std::io::ErrorKind::BrokenPipe))?;
-        self.done += data.len() as u64;
+        let length = self.writer.write(data)?;
+        self.done += length as u64;
         // An archive is a little more than its files.
         (self.told)(self.done.min(self.total.saturating_sub(1)));
-        Ok(data.len())
+        Ok(length)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

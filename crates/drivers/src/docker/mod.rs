@@ -5,26 +5,27 @@
 //! the node's own files over the image. So a container is only a machine that runs: it is made when the
 //! machine boots, and whoever removes it takes nothing away that `start` cannot make again.
 
-mod address;
 mod container;
 mod driver;
 mod engine;
 mod faults;
+mod flow;
 mod image;
 mod init;
 pub mod inside;
 mod network;
 mod podman;
 mod pull;
+mod reach;
 mod refused;
 mod size;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub use address::Address;
 use bollard::Docker as Client;
 use model::{DriverKind, Fault, Home};
+pub use reach::Address;
 use tokio::sync::{Mutex, OnceCell};
 
 /// minikube's labels, by which other tools find its machines.
@@ -65,10 +66,9 @@ impl Docker {
         let made = self.client.get_or_try_init(|| async {
             match self.kind {
                 DriverKind::Podman => {
-                    let ready = engine::ready(podman::connect()?).await;
-                    ready.map_err(|f| podman::absent(f.message.rsplit(": ").next().unwrap_or_default()))
+                    engine::ready(podman::connect()?).await.map_err(|why| podman::absent(&why))
                 }
-                _ => engine::ready(Address::of_environment().connect()?).await,
+                _ => Address::of_environment().connect().await,
             }
         });
         made.await

@@ -2,7 +2,6 @@
 //! one download, with the engine's mirrors and logins.
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -10,18 +9,12 @@ use bollard::Docker as Client;
 use bollard::errors::Error;
 use bollard::models::{CreateImageInfo, ImageInspect};
 use bollard::query_parameters::{CreateImageOptionsBuilder, RemoveImageOptions, TagImageOptionsBuilder};
-use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use image::registry::{Doing, Label, LayerEvent, LayerProgress, Reference, RegistryError};
 use image::{NodeImage, Store};
-use tokio::sync::mpsc;
 
-use super::container::is_missing;
-use super::image::REPOSITORY;
-use super::refused;
-
-/// How much of what the engine hands out is kept for the store.
-const CHUNKS: usize = 16;
+use super::image::{REPOSITORY, inspect};
+use super::{flow, refused};
 
 pub async fn pull(
     client: &Client,
@@ -61,14 +54,6 @@ pub async fn pull(
     let options = TagImageOptionsBuilder::default().repo(REPOSITORY).tag(&image.name).build();
     client.tag_image(&name, Some(options)).await.with_context(|| format!("name {name} in the engine"))?;
     Ok((image, digest))
-}
-
-async fn inspect(client: &Client, name: &str) -> Result<Option<ImageInspect>> {
-    match client.inspect_image(name).await {
-        Ok(found) => Ok(Some(found)),
-        Err(e) if is_missing(&e) => Ok(None),
-        Err(e) => Err(e).with_context(|| format!("look for the image {name} in the engine")),
-    }
 }
 
 async fn fetch(client: &Client, reference: &Reference, progress: &LayerProgress) -> Result<()> {
@@ -167,7 +152,7 @@ async fn take(
     label: &Label,
     progress: Arc<LayerProgress>,
 ) -> Result<NodeImage> {
-    let (sender, receiver) = mpsc::channel(CHUNKS);
+    let (sender, reader) = flow::from_engine();
     let (own, told) = (store.clone(), digest.to_owned());
     let total = label.size;
     let at = move |done| LayerEvent {
@@ -178,7 +163,7 @@ async fn take(
     };
     let taking = tokio::task::spawn_blocking(move || {
         let wrote = |done: u64| progress(at(done.min(total.saturating_sub(1))));
-        let image = image::from_engine(&own, Chunks { receiver, current: Bytes::new() }, &told, &wrote)?;
+        let image = image::from_engine(&own, reader, &told, &wrote)?;
         progress(at(total));
         anyhow::Ok(image)
     });
@@ -197,25 +182,6 @@ async fn take(
     let taken = taking.await?;
     sent.with_context(|| format!("take {name} from the engine"))?;
     taken.with_context(|| format!("take {name} from the engine"))
-}
-
-struct Chunks {
-    receiver: mpsc::Receiver<Bytes>,
-    current: Bytes,
-}
-
-impl Read for Chunks {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        while self.current.is_empty() {
-            match self.receiver.blocking_recv() {
-                Some(next) => self.current = next,
-                None => return Ok(0),
-            }
-        }
-        let length = buffer.len().min(self.current.len());
-        buffer[..length].copy_from_slice(&self.current.split_to(length));
-        Ok(length)
-    }
 }
 
 #[cfg(test)]

@@ -21,14 +21,14 @@ pub struct Args {
 
 /// One side of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Side<'a> {
-    node: Option<&'a str>,
-    path: &'a str,
+pub struct Side<'a> {
+    pub node: Option<&'a str>,
+    pub path: &'a str,
 }
 
 impl<'a> Side<'a> {
     /// A prefix is a node's name if it has no slash and what follows is an absolute path.
-    fn parse(text: &'a str) -> Side<'a> {
+    pub fn parse(text: &'a str) -> Side<'a> {
         match text.split_once(':') {
             Some((node, path)) if !node.is_empty() && !node.contains('/') && path.starts_with('/') => {
                 Side { node: Some(node), path }
@@ -40,6 +40,11 @@ impl<'a> Side<'a> {
 
 fn usage(message: &str) -> Fault {
     Fault::new(Reason::Usage, message).advice("For example: cp file.txt m02:/home/docker/file.txt")
+}
+
+pub fn is_directory(path: &str) -> Fault {
+    Fault::new(Reason::Usage, format!("{path} is a directory"))
+        .advice("cp copies single files: pack it with tar first")
 }
 
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
@@ -66,9 +71,7 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     let mut from = open(ctx, &cluster, &source)?;
     let metadata = from.metadata().with_context(|| format!("look at {}", args.source))?;
     if metadata.is_dir() {
-        return Err(Fault::new(Reason::Usage, format!("{} is a directory", args.source))
-            .advice("cp copies single files: pack it with tar first")
-            .into());
+        return Err(is_directory(&args.source).into());
     }
     let mut to = create(ctx, &cluster, &source, &target, metadata.permissions().mode() & 0o777)?;
     std::io::copy(&mut from, &mut to).with_context(|| format!("copy {} to {}", args.source, args.target))?;

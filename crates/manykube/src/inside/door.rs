@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener as StdListener};
 use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
 use super::ways::Ways;
+use crate::background;
 use crate::state::{atomic, profile};
 
 /// The hidden command.
@@ -94,12 +95,7 @@ pub async fn keep(home: &Home, profile: &str) -> Result<bool> {
         return Ok(false);
     }
     let log = fs_err::File::create(file(home, profile, "log"))?.into_parts().0;
-    let mut command = std::process::Command::new("/proc/self/exe");
-    command.arg(COMMAND).arg(home.root()).arg(home.cache()).arg(profile);
-    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-    // Not the terminal's Ctrl-C. It is never waited for.
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    command.spawn().context("start the process that leads to the API server")?;
+    background::spawn(home, COMMAND, &[profile], log)?;
     let began = Instant::now();
     while !is_open(record.port).await {
         if began.elapsed() > OPENS {
@@ -117,39 +113,25 @@ async fn is_open(port: u16) -> bool {
 
 /// `api-door HOME CACHE PROFILE`.
 pub fn main(args: &[OsString]) -> ExitCode {
-    let [root, cache, profile] = args else { return ExitCode::FAILURE };
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let home = Home::new(Path::new(root), Some(Path::new(cache).to_owned()));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let profile = profile.to_string_lossy().into_owned();
-    let done =
-        runtime.context("start the runtime").and_then(|runtime| runtime.block_on(serve(home, profile)));
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("{e:#}");
-            ExitCode::FAILURE
-        }
-    }
+    background::main(args, async |home, [profile]| serve(home, profile).await)
 }
 
-async fn serve(home: Home, profile: String) -> Result<()> {
-    let _ = rustix::process::setsid();
-    let record = read(&home, &profile).context("the cluster has no door")?;
+async fn serve(home: &Home, profile: &str) -> Result<()> {
+    let record = read(home, profile).context("the cluster has no door")?;
     let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, record.port);
     let listener = TcpListener::bind(address).await.with_context(|| format!("listen on {address}"))?;
     let engine = Engine::find(record.engine.clone()).await?;
-    let ways = Arc::new(Ways::new(engine, record.home.clone(), profile.clone()));
+    let ways = Arc::new(Ways::new(engine, record.home.clone(), profile.to_owned()));
     let taking = async {
         loop {
             // A connection that was given up before we took it is no reason to stop.
             let Ok((client, _)) = listener.accept().await else { continue };
-            tokio::spawn(hand_on(client, ways.clone(), api_servers(&home, &profile)));
+            tokio::spawn(hand_on(client, ways.clone(), api_servers(home, profile)));
         }
     };
     tokio::select! {
         () = taking => Ok(()),
-        () = watch(&ways, || read(&home, &profile).as_ref() == Some(&record)) => Ok(()),
+        () = watch(&ways, || read(home, profile).as_ref() == Some(&record)) => Ok(()),
     }
 }
 

@@ -6,6 +6,7 @@
 //! (`there`), and where we do not see its network there is a door on loopback (`door`).
 
 pub mod door;
+mod files;
 mod mirror;
 mod needs;
 mod place;
@@ -16,7 +17,7 @@ mod ways;
 
 use anyhow::{Context as _, Result};
 use drivers::docker::Address;
-use drivers::docker::inside::{Engine, Errand, Input, NOT_RUN, Outcome, Place, Whereabouts};
+use drivers::docker::inside::{Engine, Errand, Input, Luggage, NOT_RUN, Outcome, Place, Whereabouts};
 use model::{DriverKind, Fault, Reason};
 
 use crate::args::Commands;
@@ -156,6 +157,7 @@ impl Call<'_> {
             env: self.variables(),
             dir: std::env::current_dir().context("find the current directory")?,
             home: Place::Same(self.ctx.home.root().to_owned()),
+            luggage: Luggage::default(),
             input: self.input(),
             keep: self.keeps(),
         })

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use drivers::docker::inside::{Errand, Input, Outcome, Place, Volume};
+use drivers::docker::inside::{Errand, Input, Luggage, Outcome, Place, Volume};
 use model::{Fault, Reason};
 
-use super::{Call, mirror};
+use super::{Call, files, mirror};
 use crate::args::Commands;
 use crate::commands;
 use crate::report::{Event, Style};
@@ -25,22 +25,22 @@ pub async fn home(call: &Call<'_>) -> Result<There> {
     Ok(there)
 }
 
-/// What names files of this host.
+/// What is about files of this host, and cannot be about copies of them.
 fn refuse(call: &Call<'_>) -> Result<(), Fault> {
-    let what = match call.command {
-        Commands::Mount(_) => "mount shows a directory of the engine's host",
-        Commands::Cp(_) => "cp copies files of the engine's host",
-        Commands::NodeImage(_) => "node-image is about this host's images",
-        Commands::Image(args) if commands::image::names_files(args) => {
-            "image load, save and build take files of the engine's host"
-        }
+    let (what, advice) = match call.command {
+        Commands::Mount(_) => (
+            "mount would show a directory of the engine's host",
+            "Copy files with 'cp', which goes both ways",
+        ),
+        Commands::NodeImage(_) => (
+            "node-image is about this host's images",
+            "'start' brings the node image of this host to the engine by itself",
+        ),
         _ => return Ok(()),
     };
     let host = &call.engine.address.host;
     let message = format!("The engine at {host} does not see the files of this host: {what}");
-    Err(Fault::new(Reason::Unimplemented, message).advice(
-        "For images use 'image load -' with standard input or a registry, for files 'ssh' and kubectl cp",
-    ))
+    Err(Fault::new(Reason::Unimplemented, message).advice(advice))
 }
 
 impl There {
@@ -59,7 +59,15 @@ impl There {
         {
             argv = from_stdin(&argv, file);
         }
-        let outcome = call.engine.run(self.errand(call, argv, call.input(), call.keeps())).await?;
+        let mut errand = self.errand(call, argv, call.input(), call.keeps());
+        if let Some(packed) = files::pack(call.command)? {
+            let tool = call.argv.iter().take(1).cloned();
+            let profile = ["-p".to_owned(), call.ctx.profile.clone()];
+            errand.argv = tool.chain(packed.words).chain(profile).collect();
+            errand.luggage = packed.luggage;
+            errand.input = packed.input.unwrap_or(errand.input);
+        }
+        let outcome = call.engine.run(errand).await?;
         mirror::update(call.ctx, outcome.fetched.as_deref())?;
         if let Commands::Delete(args) = call.command
             && args.purge
@@ -91,7 +99,7 @@ impl There {
         let fetch = path.join(mirror::HANDOUT);
         let send = mirror::settings(call.ctx).unwrap_or_default();
         let home = Place::There { volume: self.volume.clone(), send, fetch };
-        Errand { argv, env, dir: path.clone(), home, input, keep }
+        Errand { argv, env, dir: path.clone(), home, luggage: Luggage::default(), input, keep }
     }
 
     /// The node image of this host, unless it is there or this host has none either.

@@ -46,7 +46,13 @@ pub fn body(
         Place::Same(home) => (Some(Landmark::of(home)?), None),
         Place::There { volume, .. } => (None, Some(volume)),
     };
-    let orders = Orders { argv: errand.argv.clone(), dir: errand.dir.clone(), landmark, engine };
+    let orders = Orders {
+        argv: errand.argv.clone(),
+        dir: errand.dir.clone(),
+        luggage: !errand.luggage.is_empty(),
+        landmark,
+        engine,
+    };
     let orders = serde_json::to_string(&orders).context("write the container's orders")?;
     let labels = [(CREATED_BY, "true".to_owned()), (INSIDE, caller(std::process::id()))];
     let reads = errand.input.is_some();

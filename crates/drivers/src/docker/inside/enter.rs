@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use nix::sched::{CloneFlags, setns};
 use serde::{Deserialize, Serialize};
 
+use super::luggage;
 use super::seek::Sought;
 use super::whereabouts::Here;
 use crate::native::cgroup::{Cgroup, Version};
@@ -40,6 +41,8 @@ pub struct Orders {
     /// None: only tell where this is.
     pub argv: Vec<String>,
     pub dir: PathBuf,
+    /// Or rather where the files are that came along.
+    pub luggage: bool,
     pub landmark: Option<Landmark>,
     /// The engine whose address is not known there.
     pub engine: Option<Sought>,
@@ -60,6 +63,8 @@ pub fn main(orders: Option<&std::ffi::OsString>) -> ExitCode {
 
 fn enter(orders: &[u8]) -> Result<()> {
     let orders: Orders = serde_json::from_slice(orders).context("read the orders")?;
+    // Kept open: the container's own files have no name where we go.
+    let luggage = orders.luggage.then(|| fs_err::File::open(luggage::PLACE)).transpose()?;
     // Who started us resolves the paths of all mounts that containers of this engine ask for.
     let parent = rustix::process::getppid().context("the container has a pid namespace of its own")?;
     let parent = format!("/proc/{}/ns/mnt", parent.as_raw_nonzero());
@@ -77,7 +82,11 @@ fn enter(orders: &[u8]) -> Result<()> {
     Cgroup { version: Version::of_host()?, path: "".into() }
         .enter()
         .context("leave the container's cgroup")?;
-    std::env::set_current_dir(&orders.dir).with_context(|| format!("enter {}", orders.dir.display()))?;
+    match luggage {
+        Some(place) => rustix::process::fchdir(place).context("go to the files that came along")?,
+        None => std::env::set_current_dir(&orders.dir)
+            .with_context(|| format!("enter {}", orders.dir.display()))?,
+    }
     let mut command = Command::new("/proc/self/exe");
     command.arg0(name).args(args);
     if let Some(sought) = &orders.engine {

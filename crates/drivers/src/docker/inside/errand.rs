@@ -49,11 +49,15 @@ impl Engine {
             if let Place::There { volume, send, .. } = &errand.home {
                 self.put(&id, &volume.path, send.clone()).await?;
             }
+            self.send(&id, &errand.luggage).await?;
             let (code, said) = self.attend(&id, errand.input, errand.keep, tty).await?;
             let fetched = match &errand.home {
                 Place::There { fetch, .. } => self.get(&id, fetch).await?,
                 Place::Same(_) => None,
             };
+            if code == 0 {
+                self.fetch(&id, &errand.luggage).await?;
+            }
             Ok(Outcome { code, said, fetched })
         };
         let done = done.await;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures::TryStreamExt as _;
 
 use super::PROGRAM;
+use crate::docker::image::inspect;
 
 const REPOSITORY: &str = "manykube/command";
 
@@ -14,10 +15,8 @@ const REPOSITORY: &str = "manykube/command";
 pub async fn ensure(client: &Client) -> Result<String> {
     let tag = crate::agent::version()?;
     let reference = format!("{REPOSITORY}:{tag}");
-    match client.inspect_image(&reference).await {
-        Ok(_) => return Ok(reference),
-        Err(e) if super::super::container::is_missing(&e) => {}
-        Err(e) => return Err(e).with_context(|| format!("look for the image {reference} in the engine")),
+    if inspect(client, &reference).await?.is_some() {
+        return Ok(reference);
     }
     forget_others(client).await;
     let program = tokio::task::spawn_blocking(|| fs_err::read("/proc/self/exe")).await??;

@@ -9,6 +9,7 @@ mod container;
 mod enter;
 mod errand;
 mod image;
+mod luggage;
 mod seek;
 mod tunnel;
 mod volume;
@@ -24,6 +25,7 @@ use model::Fault;
 use super::Address;
 pub use enter::NOT_RUN;
 pub use errand::Outcome;
+pub use luggage::Luggage;
 pub use tunnel::Tunnel;
 pub use volume::Volume;
 pub use whereabouts::Whereabouts;
@@ -46,6 +48,7 @@ pub struct Errand {
     pub env: Vec<(String, String)>,
     pub dir: PathBuf,
     pub home: Place,
+    pub luggage: Luggage,
     pub input: Input,
     /// What it prints is for us, not for the user.
     pub keep: bool,
@@ -86,7 +89,6 @@ pub struct Engine {
 
 impl Engine {
     pub async fn find(address: Address) -> Result<Engine, Fault> {
-        let client = super::engine::ready(address.connect()?).await?;
-        Ok(Engine { client, address })
+        Ok(Engine { client: address.connect().await?, address })
     }
 }

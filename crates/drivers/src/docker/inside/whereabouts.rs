@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use super::{Engine, Errand, Input, Place};
+use super::{Engine, Errand, Input, Luggage, Place};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whereabouts {
@@ -38,6 +38,7 @@ impl Engine {
             env: Vec::new(),
             dir: "/".into(),
             home: Place::Same(home.to_owned()),
+            luggage: Luggage::default(),
             input: Input::Nothing,
             keep: true,
         };

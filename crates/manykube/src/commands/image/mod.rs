@@ -9,7 +9,7 @@ mod save;
 use anyhow::{Context as _, Result};
 use model::{Cluster, Fault, Node, Reason};
 
-pub use args::{Args, Command};
+pub use args::{Args, BuildArgs, Command, LoadArgs, SaveArgs};
 pub use load::load_file;
 pub use save::{cached, load_and_keep};
 
@@ -19,17 +19,6 @@ use crate::ctx::Ctx;
 use crate::report::{Event, Style};
 use crate::state::lock::ProfileLock;
 use crate::state::profile;
-
-/// Does it read or write files of the host that it runs on?
-pub fn names_files(args: &Args) -> bool {
-    let is_file = |name: &String| name != "-" && std::path::Path::new(name).exists();
-    match &args.command {
-        Command::Load(args) => args.sources.iter().any(is_file),
-        Command::Build(args) => is_file(&args.path),
-        Command::Save(args) => args.file.as_ref().is_some_and(|to| to != "-"),
-        _ => false,
-    }
-}
 
 pub fn default_reason(command: &Command) -> Reason {
     match command {

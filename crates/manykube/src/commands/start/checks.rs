@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use drivers::docker::Address;
 use model::{Cluster, DriverKind, Fault, Home, NodeConfig, Reason, names};
 
 use super::values::usage;
@@ -72,6 +73,8 @@ pub async fn driver(ctx: &Ctx, args: &Args, old: Option<&Cluster>) -> Result<Dri
         None | Some("" | "auto") => {
             return Ok(match old {
                 Some(old) => old.driver,
+                // An engine elsewhere was named by somebody: why it cannot be reached is to be told.
+                None if !Address::of_environment().is_socket() => DriverKind::Docker,
                 None if core::preflight(ctx, DriverKind::Docker).await.is_ok() => DriverKind::Docker,
                 None => DriverKind::Native,
             });

@@ -5,11 +5,11 @@
 //! when the node's first process does.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Stdio;
+use std::ffi::OsString;
+use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use containers::{Node as Store, familiar};
 use futures::StreamExt as _;
 use futures::future::join_all;
@@ -17,6 +17,7 @@ use model::Home;
 use tokio::time::{sleep, timeout};
 
 use super::{Record, connect, digest, missing};
+use crate::background;
 use crate::state::profile;
 
 /// The hidden command.
@@ -50,38 +51,15 @@ fn spawn(home: &Home, profile: &str, machine: &str) -> Result<()> {
         .open(home.profile(profile).join("images-follow.log"))?
         .into_parts()
         .0;
-    let mut command = std::process::Command::new("/proc/self/exe");
-    command.arg(COMMAND).arg(home.root()).arg(home.cache()).arg(profile).arg(machine);
-    command.current_dir("/").stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-    // Its own session: the terminal's Ctrl-C is not for it. It is never waited for.
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    command.spawn().context("start the process that follows a node's images")?;
-    Ok(())
+    background::spawn(home, COMMAND, &[profile, machine], log)
 }
 
 /// `images-follow HOME CACHE PROFILE MACHINE`.
-pub fn main(args: &[std::ffi::OsString]) -> std::process::ExitCode {
-    let [root, cache, profile, machine] = args else { return std::process::ExitCode::FAILURE };
-    let home = Home::new(Path::new(root), Some(Path::new(cache).to_owned()));
-    let (profile, machine) = (profile.to_string_lossy(), machine.to_string_lossy());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let done = runtime.context("start the runtime").and_then(|runtime| {
-        let done = runtime.block_on(follow(&home, &profile, &machine));
-        // A thread of it may still be waiting for the node's end.
-        runtime.shutdown_background();
-        done
-    });
-    match done {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("{e:#}");
-            std::process::ExitCode::FAILURE
-        }
-    }
+pub fn main(args: &[OsString]) -> ExitCode {
+    background::main(args, async |home, [profile, machine]| follow(home, profile, machine).await)
 }
 
 async fn follow(home: &Home, profile: &str, machine: &str) -> Result<()> {
-    let _ = rustix::process::setsid();
     let lock = home.machine(machine).join("images-follow.lock");
     let lock = fs_err::OpenOptions::new().create(true).append(true).open(lock)?.into_parts().0;
     if lock.try_lock().is_err() {

@@ -3,9 +3,10 @@
 //! It is there as long as nodes run: what a client on the host calls localhost is one for Docker, too, which wants
 //! no TLS there, and nothing else of the host is reachable by it.
 
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::process::{ExitCode, Stdio};
+use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -15,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use super::read;
+use crate::background;
 use crate::state::profile;
 
 /// The hidden command.
@@ -40,40 +42,20 @@ pub(super) fn last_words(home: &Home, profile: &str) -> Option<String> {
 /// A second one finds the first at work, and ends.
 pub(super) fn spawn(home: &Home, profile: &str) -> Result<()> {
     let log = fs_err::File::create(log(home, profile))?.into_parts().0;
-    let mut command = std::process::Command::new("/proc/self/exe");
-    command.arg(COMMAND).arg(home.root()).arg(home.cache()).arg(profile);
-    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-    // Not the terminal's Ctrl-C. It is never waited for.
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    command.spawn().context("start the process that answers for the registry")?;
-    Ok(())
+    background::spawn(home, COMMAND, &[profile], log)
 }
 
 /// `registry-door HOME CACHE PROFILE`.
-pub fn main(args: &[std::ffi::OsString]) -> ExitCode {
-    let [root, cache, profile] = args else { return ExitCode::FAILURE };
-    let home = Home::new(Path::new(root), Some(Path::new(cache).to_owned()));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let done = runtime.context("start the runtime").and_then(|runtime| {
-        runtime.block_on(async {
-            let profile = profile.to_string_lossy();
-            tokio::select! {
-                done = serve(&home, &profile) => done,
-                () = unwanted(&home, &profile) => Ok(()),
-            }
-        })
-    });
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("{e:#}");
-            ExitCode::FAILURE
+pub fn main(args: &[OsString]) -> ExitCode {
+    background::main(args, async |home, [profile]| {
+        tokio::select! {
+            done = serve(home, profile) => done,
+            () = unwanted(home, profile) => Ok(()),
         }
-    }
+    })
 }
 
 async fn serve(home: &Home, profile: &str) -> Result<()> {
-    let _ = rustix::process::setsid();
     let lock = home.profile(profile).join("registry-door.lock");
     let lock = fs_err::OpenOptions::new().create(true).append(true).open(lock)?.into_parts().0;
     let alone = async {

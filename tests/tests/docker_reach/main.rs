@@ -1,14 +1,17 @@
 //! Engines that are not used by root on their own host.
 
+mod elsewhere;
+mod files;
+mod page;
+mod ways;
+
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use system_tests::{Engine, Lab, User, eventually};
+use system_tests::{Engine, Lab, User};
 
 const NOT_HEALTHY: i32 = 55;
 const HOME_PERMISSION: i32 = 37;
-const NOT_THERE: i32 = 16;
 
 /// One whom the engine's socket lets in needs nothing else.
 #[test]
@@ -92,37 +95,4 @@ fn is_the_users(user: &User<'_>) {
         let found = std::fs::metadata(&at).unwrap_or_else(|e| panic!("{}: {e}", at.display()));
         assert_eq!(found.uid(), owner, "{}", at.display());
     }
-}
-
-/// An engine whose networks and files are not ours. Its API server is reached by a port of ours, which belongs to no
-/// control plane.
-#[test]
-fn an_engine_elsewhere() {
-    let mut lab = Lab::with_native();
-    lab.engine = Some(Engine::far(&lab.path("e"), &lab.home()));
-    let lab = lab;
-    let started = lab.manykube(&["start", "--ha", "--driver=docker"]).ok();
-    println!("start of 3 control planes, image brought: {:.1} s", started.elapsed.as_secs_f32());
-    let servers = lab.kubectl(&["config", "view", "-o", "jsonpath={.clusters[*].cluster.server}"]).ok();
-    assert!(servers.stdout.starts_with("https://127.0.0.1:"), "{}", servers.stdout);
-    let nodes = lab.kubectl(&["get", "nodes", "--no-headers"]).ok();
-    println!("kubectl get nodes: {:.2} s", nodes.elapsed.as_secs_f32());
-    assert_eq!(nodes.stdout.lines().filter(|l| l.contains(" Ready ")).count(), 3, "{}", nodes.stdout);
-    assert_eq!(lab.manykube(&["ssh", "-n", "m02", "--", "hostname"]).ok().text(), "minikube-m02");
-
-    engine(&lab).docker(&["kill", "minikube"]).ok();
-    let killed = std::time::Instant::now();
-    eventually("the API without the primary", Duration::from_secs(30), || {
-        let asked = lab.kubectl(&["get", "--raw=/readyz"]);
-        if asked.code == 0 { Ok(()) } else { Err(asked.stderr) }
-    });
-    println!("the API answered {:.1} s after its primary was killed", killed.elapsed().as_secs_f32());
-    lab.manykube(&["start"]).ok();
-    let refused = lab.manykube(&["cp", "/etc/hostname", "/tmp/x"]).exit(NOT_THERE);
-    assert!(refused.stderr.contains("does not see the files"), "{}", refused.stderr);
-
-    lab.manykube(&["delete", "--all", "--purge"]).ok();
-    assert_eq!(engine(&lab).docker(&["ps", "--all", "--quiet"]).ok().text(), "");
-    assert_eq!(engine(&lab).docker(&["volume", "ls", "--quiet"]).ok().text(), "");
-    assert!(!std::fs::read_to_string(lab.kubeconfig()).expect("a kubeconfig").contains("minikube"));
 }

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
+use bollard::errors::Error;
 use bollard::{API_DEFAULT_VERSION, Docker as Client};
 use model::{Fault, Reason};
 use serde::{Deserialize, Serialize};
 
-use super::engine::absent;
+use super::{ssh::Target, ssh_refused, tls};
+use crate::docker::engine::{absent, ready};
 
 const SOCKET: &str = "unix:///var/run/docker.sock";
-const PATIENCE_SECONDS: u64 = 600;
+pub const PATIENCE_SECONDS: u64 = 600;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
@@ -32,7 +34,8 @@ impl Address {
         let certs = var("DOCKER_CERT_PATH").map(PathBuf::from).or_else(own);
         Address {
             host: var("DOCKER_HOST").unwrap_or_else(|| SOCKET.to_owned()),
-            certs: var("DOCKER_TLS_VERIFY").and(certs),
+            // Kept for processes that are elsewhere.
+            certs: var("DOCKER_TLS_VERIFY").and(certs).map(|path| std::path::absolute(&path).unwrap_or(path)),
         }
     }
 
@@ -41,26 +44,39 @@ impl Address {
         self.host.starts_with("unix://")
     }
 
-    pub fn connect(&self) -> Result<Client, Fault> {
-        let host = &self.host;
-        let made = match (host.split_once("://").map(|(scheme, _)| scheme), &self.certs) {
-            (Some("unix"), _) => Client::connect_with_unix(host, PATIENCE_SECONDS, API_DEFAULT_VERSION),
-            (Some("tcp" | "https"), Some(certs)) => {
-                let [key, cert, ca] = ["key.pem", "cert.pem", "ca.pem"].map(|name| certs.join(name));
-                Client::connect_with_ssl(host, &key, &cert, &ca, PATIENCE_SECONDS, API_DEFAULT_VERSION)
+    /// A client of the engine, which has answered.
+    pub async fn connect(&self) -> Result<Client, Fault> {
+        let host = self.host.as_str();
+        let (scheme, rest) = host.split_once("://").unwrap_or(("", host));
+        let own = |made: Result<Client, Error>| made.map_err(|e| absent(&e.to_string()));
+        match (scheme, &self.certs) {
+            ("unix", _) => {
+                ready(own(Client::connect_with_unix(host, PATIENCE_SECONDS, API_DEFAULT_VERSION))?)
+                    .await
+                    .map_err(|why| absent(&why))
             }
-            (Some("tcp" | "http"), None) => {
-                Client::connect_with_http(host, PATIENCE_SECONDS, API_DEFAULT_VERSION)
+            ("ssh", _) => {
+                let target = Target::parse(rest)?;
+                let client = target.client().map_err(|e| absent(&format!("{e:#}")))?;
+                ready(client).await.map_err(|why| ssh_refused::fault(&target, &why))
+            }
+            ("tcp" | "https", Some(certs)) => {
+                let client =
+                    tls::client(rest, certs).map_err(|e| tls::refused(host, certs, &format!("{e:#}")))?;
+                ready(client).await.map_err(|why| tls::refused(host, certs, &why))
+            }
+            ("tcp" | "http", None) => {
+                ready(own(Client::connect_with_http(host, PATIENCE_SECONDS, API_DEFAULT_VERSION))?)
+                    .await
+                    .map_err(|why| absent(&why))
             }
             _ => {
-                return Err(Fault::new(
-                    Reason::DriverNotHealthy,
-                    format!("DOCKER_HOST={host}: engines are reached by unix:// and tcp:// only"),
-                )
-                .advice("For an engine behind SSH: ssh -NL /tmp/engine.sock:/var/run/docker.sock HOST, and DOCKER_HOST=unix:///tmp/engine.sock"));
+                let message =
+                    format!("DOCKER_HOST={host}: engines are reached by unix://, tcp:// and ssh://");
+                Err(Fault::new(Reason::DriverNotHealthy, message)
+                    .advice("For instance DOCKER_HOST=ssh://HOST, or none for the engine of this host"))
             }
-        };
-        made.map_err(|e| absent(&e.to_string()))
+        }
     }
 }
 

@@ -1,0 +1,10 @@
+//! How an engine is reached: by a socket, by TCP with and without TLS, by SSH.
+
+mod address;
+mod ssh;
+mod ssh_refused;
+mod ssh_session;
+mod tls;
+mod transport;
+
+pub use address::Address;
