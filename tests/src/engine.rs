@@ -108,6 +108,13 @@ impl Engine {
         });
     }
 
+    /// As by the kernel that has no memory left: its containers live on without it.
+    pub fn crash(&mut self) {
+        let Some(process) = self.process.as_mut() else { return };
+        process.kill().expect("kill the engine");
+        self.reap();
+    }
+
     pub fn dir(&self) -> &Path {
         &self.dir
     }

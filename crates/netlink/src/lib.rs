@@ -1,6 +1,7 @@
 //! Links, addresses and routes of the network namespace this process is in: the few calls that the
 //! driver (on the host) and the agent (in a node) both need, on top of rtnetlink.
 
+mod filter;
 mod link;
 mod route;
 
