@@ -214,6 +214,10 @@ fn a_cluster_of_namespaces(lab: &Lab, cache: &Path, reference: &str, digest: &st
         let again = manykube(lab, cache, again).ok();
         assert!(!again.stderr.contains("base image"), "{}", again.stderr);
     }
+    // A node may name one of its own.
+    manykube(lab, cache, &["node", "add", "--base-image", reference]).ok();
+    let nodes = manykube(lab, cache, &["kubectl", "--", "get", "nodes", "--no-headers"]).ok().stdout;
+    assert_eq!(nodes.lines().filter(|l| l.contains(" Ready ")).count(), 2, "{nodes}");
     let used = manykube(lab, cache, &["node-image", "rm", &names(lab, cache)[0]]);
     used.exit(UNUSABLE);
     manykube(lab, cache, &["delete"]).ok();

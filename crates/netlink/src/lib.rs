@@ -8,6 +8,7 @@ mod route;
 use anyhow::{Context, Result};
 use tokio::task::JoinHandle;
 
+pub use filter::Direction;
 pub use link::{Link, Veth};
 pub use route::{Owner, Via};
 

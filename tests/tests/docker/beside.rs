@@ -129,7 +129,7 @@ fn the_kernel_cannot_bypass(lab: &Lab) {
         .collect();
     assert_eq!(cables.len(), 2, "{links}");
     for cable in &cables {
-        run("tc", &["qdisc", "del", "dev", cable, "ingress"]);
+        run("tc", &["qdisc", "del", "dev", cable, "clsact"]);
     }
     all_is_well(lab);
     // They would not be without rules, or else this has shown nothing.

@@ -64,10 +64,7 @@ impl Docker {
     async fn client(&self) -> Result<&Client, Fault> {
         let made = self.client.get_or_try_init(|| async {
             match self.kind {
-                DriverKind::Podman => {
-                    let ready = engine::ready(podman::connect()?).await;
-                    ready.map_err(|f| podman::absent(f.message.rsplit(": ").next().unwrap_or_default()))
-                }
+                DriverKind::Podman => podman::ready(podman::connect()?).await,
                 _ => engine::ready(Address::of_environment().connect()?).await,
             }
         });

@@ -4,20 +4,22 @@
 //! host's firewalls, and their policy for what is forwarded may be to drop it. The switch that a bridge has of its own
 //! cannot be used: the kernel asks whether either of the two is on. But frames with a VLAN tag are not shown
 //! (`bridge-nf-filter-vlan-tagged` is off everywhere), and one with the number 0 means nothing to whoever gets it: it
-//! only bears a priority, the kernel takes it off. So every frame gets such a tag where it comes in from a node. This
+//! only bears a priority, the kernel takes it off. So every frame gets such a tag where it comes in from a node, and
+//! loses it where it goes out to one, so that programs in nodes see nothing of it. This
 //! holds whatever firewall is started or restarted later, and packets between nodes take no place in the host's table of
 //! connections. What leaves the bridge for the host has no tag any more and goes by the guards as ever.
 
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
 use anyhow::Result;
-use netlink::Netlink;
+use netlink::{Direction, Netlink};
 use nix::libc;
 
 const BPF_PROG_LOAD: libc::c_int = 5;
 const SCHED_CLS: u32 = 3;
-/// The helper `bpf_skb_vlan_push`.
+/// The helpers `bpf_skb_vlan_push` and `bpf_skb_vlan_pop`.
 const VLAN_PUSH: i32 = 18;
+const VLAN_POP: i32 = 19;
 /// Not decided here: the packet goes on.
 const UNSPEC: i32 = -1;
 const TAG: u16 = 0x8100;
@@ -36,13 +38,17 @@ const fn instruction(code: u8, register: u8, number: i32) -> Instruction {
 }
 
 /// `skb_vlan_push(packet, htons(TAG), 0); return UNSPEC;` with the packet in the first register to begin with.
-static PROGRAM: [Instruction; 5] = [
+static PUSH: [Instruction; 5] = [
     instruction(0xb7, 2, TAG.to_be() as i32),
     instruction(0xb7, 3, 0),
     instruction(0x85, 0, VLAN_PUSH),
     instruction(0xb7, 0, UNSPEC),
     instruction(0x95, 0, 0),
 ];
+
+/// `skb_vlan_pop(packet); return UNSPEC;`.
+static POP: [Instruction; 3] =
+    [instruction(0x85, 0, VLAN_POP), instruction(0xb7, 0, UNSPEC), instruction(0x95, 0, 0)];
 
 /// The head of `union bpf_attr`; the kernel takes the rest of it for zero.
 #[repr(C)]
@@ -58,11 +64,11 @@ struct Load {
     flags: u32,
 }
 
-fn load() -> std::io::Result<OwnedFd> {
+fn load(program: &'static [Instruction]) -> std::io::Result<OwnedFd> {
     let load = Load {
         kind: SCHED_CLS,
-        instructions: PROGRAM.len() as u32,
-        program: PROGRAM.as_ptr() as u64,
+        instructions: program.len() as u32,
+        program: program.as_ptr() as u64,
         license: c"Apache-2.0".as_ptr() as u64,
         log_level: 0,
         log_size: 0,
@@ -81,7 +87,12 @@ fn load() -> std::io::Result<OwnedFd> {
 
 /// Of the cable with this index; it ends with the cable.
 pub async fn tag(net: &Netlink, cable: u32) {
-    let tagged: Result<()> = async { net.pass_through(cable, load()?.as_fd(), "manykube").await }.await;
+    let tagged: Result<()> = async {
+        // Taken off before it is put on: no node ever sees one.
+        net.pass_through(cable, Direction::Out, load(&POP)?.as_fd()).await?;
+        net.pass_through(cable, Direction::In, load(&PUSH)?.as_fd()).await
+    }
+    .await;
     // The rules in others' firewalls do as well, until those are made anew.
     if let Err(e) = tagged {
         tracing::debug!("packets between nodes are shown to the host's firewalls: {e:#}");
