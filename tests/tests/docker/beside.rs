@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use system_tests::{Footprint, Lab, Uplink, eventually};
+use system_tests::{Engine, Footprint, Lab, Uplink, eventually};
 
 use super::SOON;
 
@@ -13,7 +13,9 @@ const CALL: &str = "/proc/sys/net/bridge/bridge-nf-call-iptables";
 
 #[test]
 fn native_nodes_beside_an_engine() {
-    let mut lab = Lab::with_docker();
+    // The engine is a neighbour: clusters of this lab are not its containers.
+    let lab = Lab::with_native();
+    let mut engine = Engine::start(&lab.path("e"));
     let _uplink = Uplink::new();
     std::fs::write(CALL, "1").expect("what the engine does on hosts where it is a module");
     assert!(rules("iptables").contains("-P FORWARD DROP"), "the engine has not made it so");
@@ -24,7 +26,7 @@ fn native_nodes_beside_an_engine() {
     all_is_well(&lab);
     pods_hear_each_other(&lab);
 
-    the_engine_is_restarted(&mut lab);
+    the_engine_is_restarted(&lab, &mut engine);
     rules_are_lost(&lab);
     the_kernel_cannot_bypass(&lab);
     the_older_iptables(&lab);
@@ -86,8 +88,7 @@ fn pods_hear_each_other(lab: &Lab) {
 }
 
 /// It makes its own rules anew and leaves ours.
-fn the_engine_is_restarted(lab: &mut Lab) {
-    let engine = lab.engine.as_mut().expect("the lab has one");
+fn the_engine_is_restarted(lab: &Lab, engine: &mut Engine) {
     engine.down();
     engine.up();
     run("iptables", &["-P", "FORWARD", "DROP"]);
