@@ -24,7 +24,7 @@ pub struct Engine {
     /// Whose network and files it has, if not ours.
     far: Option<Far>,
     /// Of data that are shared: one engine has them at a time.
-    _turn: Option<File>,
+    turn: Option<File>,
 }
 
 impl Engine {
@@ -41,7 +41,8 @@ impl Engine {
         std::fs::create_dir_all(dir).expect("make the engine's directory");
         let turn = File::create(dir.join("turn")).expect("the lock of the engine's data");
         turn.lock().expect("wait for the engine's data");
-        let mut engine = Engine { _turn: Some(turn), ..Engine::new(dir) };
+        let mut engine = Engine::new(dir);
+        engine.turn = Some(turn);
         engine.bury();
         engine.up();
         engine.sweep();
@@ -61,7 +62,7 @@ impl Engine {
     }
 
     fn new(dir: &Path) -> Engine {
-        Engine { dir: dir.to_owned(), process: None, sshd: None, far: None, _turn: None }
+        Engine { dir: dir.to_owned(), process: None, sshd: None, far: None, turn: None }
     }
 
     /// How commands are told where it is.
@@ -147,6 +148,13 @@ impl Engine {
             Ok(Some(_)) => Ok(()),
             other => Err(format!("{other:?}")),
         });
+    }
+
+    /// As by the kernel that has no memory left: its containers live on without it.
+    pub fn crash(&mut self) {
+        let Some(process) = self.process.as_mut() else { return };
+        process.kill().expect("kill the engine");
+        self.reap();
     }
 
     pub fn dir(&self) -> &Path {

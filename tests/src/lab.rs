@@ -82,6 +82,11 @@ impl Lab {
         self.dir.path().join("kubeconfig")
     }
 
+    /// Where the docker command keeps logins.
+    pub fn docker_config(&self) -> PathBuf {
+        self.path("docker-config")
+    }
+
     /// A place for files of the test.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
@@ -108,6 +113,8 @@ impl Lab {
             .env("MANYKUBE_CACHE", Self::cache())
             .env("KUBECONFIG", self.kubeconfig())
             .envs(engine)
+            // Nor who is logged in where.
+            .env("DOCKER_CONFIG", self.docker_config())
             .env("CONTAINER_HOST", self.podman.as_ref().map_or_else(nowhere, Podman::host))
             .stdin(Stdio::null());
         if self.engine.is_some() {

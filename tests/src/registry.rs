@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::{eventually, http_get_path};
+use crate::eventually;
 
+/// Of the password, by `htpasswd -B`.
+const HASH: &str = "$2y$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a";
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 pub struct Registry {
@@ -17,14 +19,20 @@ pub struct Registry {
 impl Registry {
     pub const HOST: &str = "localhost:5000";
 
-    /// In the network namespace of this thread; `dir` keeps what it is given.
-    pub fn start(dir: &Path) -> Registry {
+    pub const USER: &str = "tester";
+    pub const PASSWORD: &str = "secret";
+
+    /// In the network namespace of this thread; `dir` keeps what it is given. It gives nothing to whom it does not know.
+    pub fn guarded(dir: &Path) -> Registry {
         std::fs::create_dir_all(dir).expect("make the registry's directory");
+        let users = dir.join("users");
+        std::fs::write(&users, format!("{}:{HASH}\n", Registry::USER)).expect("write the registry's users");
         let file = dir.join("config.yml");
         let text = format!(
             "version: 0.1\nstorage: {{filesystem: {{rootdirectory: {}}}, delete: {{enabled: true}}}}\n\
-             http: {{addr: '127.0.0.1:5000'}}\nlog: {{level: warn}}\n",
-            dir.join("data").display()
+             http: {{addr: '127.0.0.1:5000'}}\nlog: {{level: warn}}\nauth: {{htpasswd: {{realm: tests, path: {}}}}}\n",
+            dir.join("data").display(),
+            users.display()
         );
         std::fs::write(&file, text).expect("write the registry's configuration");
         let log = std::fs::File::create(dir.join("log")).expect("the registry's log");
@@ -34,7 +42,7 @@ impl Registry {
         let process = started.expect("docker-registry: it comes with Debian's package, see the Makefile");
         let registry = Registry { dir: dir.to_owned(), process };
         eventually("the registry", Duration::from_secs(20), || {
-            http_get_path("127.0.0.1:5000", "/v2/").map(drop)
+            std::net::TcpStream::connect("127.0.0.1:5000").map(drop).map_err(|e| e.to_string())
         });
         registry
     }

@@ -1,5 +1,6 @@
 //! Node images by way of a registry: given by one store, taken by others, and by an engine.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -14,11 +15,14 @@ fn a_registry_between_stores_and_engines() {
     let mut lab = Lab::with_native();
     // With data of its own: what is pulled here would take the place of what other tests have brought.
     lab.engine = Some(Engine::start(&lab.path("e")));
-    let registry = Registry::start(&lab.path("registry"));
+    let registry = Registry::guarded(&lab.path("registry"));
     let reference = format!("{}/team/node:v1", Registry::HOST);
+    nothing_without_a_login(&lab, &reference);
+    log_in(&lab, Registry::USER, Registry::PASSWORD);
     let digest = pushed(&lab, &reference);
     what_cannot_be_pulled(&lab, &registry, &reference);
     let native = a_pull_that_was_killed(&lab, &reference, &digest);
+    logins_that_a_helper_keeps(&lab, &native, &reference);
     a_cluster_of_namespaces(&lab, &native, &reference, &digest);
     a_cluster_of_containers(&lab, &reference, &digest);
     drop(registry);
@@ -46,6 +50,76 @@ fn digest_in(text: &str) -> String {
     text[at..].chars().take("sha256:".len() + 64).collect()
 }
 
+/// As `docker login` does, which would not keep a wrong one.
+fn log_in(lab: &Lab, user: &str, password: &str) {
+    let config = lab.docker_config().to_string_lossy().into_owned();
+    let login = ["--config", &config, "login", "-u", user, "-p", password, Registry::HOST];
+    lab.engine.as_ref().expect("the lab has one").docker(&login).ok();
+}
+
+fn logins(lab: &Lab) -> PathBuf {
+    lab.docker_config().join("config.json")
+}
+
+/// One line that says what to do, and nothing was packed in vain.
+fn nothing_without_a_login(lab: &Lab, reference: &str) {
+    let cache = lab.path("nothing");
+    let refused = |who: &str| {
+        let host = Registry::HOST;
+        let why = format!("the registry {host} does not allow it to {who}");
+        let native = ["start", "--driver=native", "--base-image", reference];
+        let docker = ["start", "--driver=docker", "--base-image", reference];
+        for command in [&["node-image", "pull", reference][..], &native, &docker] {
+            let ran = manykube(lab, &cache, command).exit(NETWORK);
+            assert!(ran.stderr.contains(&why), "{command:?}: {}", ran.stderr);
+            assert!(ran.stderr.contains(&format!("docker login {host}")), "{}", ran.stderr);
+        }
+        let push = lab.manykube(&["node-image", "push", reference]).exit(NETWORK);
+        assert!(
+            push.stderr.contains(&why) && !push.stdout.contains("pack"),
+            "{}{}",
+            push.stdout,
+            push.stderr
+        );
+    };
+    refused("those who are not logged in");
+    std::fs::create_dir_all(lab.docker_config()).expect("a directory");
+    // "tester:wrong".
+    let wrong = format!(r#"{{"auths":{{"{}":{{"auth":"dGVzdGVyOndyb25n"}}}}}}"#, Registry::HOST);
+    std::fs::write(logins(lab), wrong).expect("write logins");
+    refused(Registry::USER);
+    std::fs::remove_file(logins(lab)).expect("remove logins");
+}
+
+/// The store has the image, but what its name stands for is asked.
+fn logins_that_a_helper_keeps(lab: &Lab, cache: &Path, reference: &str) {
+    let kept = std::fs::read(logins(lab)).expect("logins");
+    let helper = lab.path("docker-credential-tests");
+    let script = format!(
+        "#!/bin/sh\nread host; test \"$1 $host\" = 'get {}' || {{ echo credentials not found; exit 1; }}\n\
+         echo '{{\"Username\": \"{}\", \"Secret\": \"{}\"}}'\n",
+        Registry::HOST,
+        Registry::USER,
+        Registry::PASSWORD
+    );
+    std::fs::write(&helper, script).expect("write a helper");
+    std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).expect("chmod");
+    let path = format!("{}:{}", lab.path("").display(), std::env::var("PATH").expect("PATH"));
+    let pull = |path: &str| {
+        let mut command = lab.command(&["node-image", "pull", reference]);
+        command.env("MANYKUBE_CACHE", cache).env("PATH", path).status().expect("run manykube").code()
+    };
+    for text in [
+        format!(r#"{{"credHelpers":{{"{}":"tests"}}}}"#, Registry::HOST),
+        r#"{"credsStore":"tests"}"#.to_owned(),
+    ] {
+        std::fs::write(logins(lab), text).expect("write logins");
+        assert_eq!(pull(&path), Some(0));
+        assert_eq!(pull("/usr/bin:/bin"), Some(NETWORK), "without the helper");
+    }
+    std::fs::write(logins(lab), kept).expect("write logins");
+}
+
 fn pushed(lab: &Lab, reference: &str) -> String {
     let first = lab.manykube(&["node-image", "push", reference]).ok();
     assert!(first.stdout.contains("send system"), "{}", first.stdout);
@@ -63,7 +137,7 @@ fn what_cannot_be_pulled(lab: &Lab, registry: &Registry, reference: &str) {
     let file = lab.path("foreign.tar").to_string_lossy().into_owned();
     archive::oci(&lab.path("foreign.tar"), "foreign:v1", 0, archive::Fault::None);
     docker(&["import", &file, &foreign]);
-    docker(&["push", &foreign]);
+    docker(&["--config", &lab.docker_config().to_string_lossy(), "push", &foreign]);
     docker(&["image", "rm", &foreign]);
     let zeros = "0".repeat(64);
     for (name, code, why) in [
@@ -140,6 +214,10 @@ fn a_cluster_of_namespaces(lab: &Lab, cache: &Path, reference: &str, digest: &st
         let again = manykube(lab, cache, again).ok();
         assert!(!again.stderr.contains("base image"), "{}", again.stderr);
     }
+    // A node may name one of its own.
+    manykube(lab, cache, &["node", "add", "--base-image", reference]).ok();
+    let nodes = manykube(lab, cache, &["kubectl", "--", "get", "nodes", "--no-headers"]).ok().stdout;
+    assert_eq!(nodes.lines().filter(|l| l.contains(" Ready ")).count(), 2, "{nodes}");
     let used = manykube(lab, cache, &["node-image", "rm", &names(lab, cache)[0]]);
     used.exit(UNUSABLE);
     manykube(lab, cache, &["delete"]).ok();

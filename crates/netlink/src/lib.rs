@@ -1,12 +1,14 @@
 //! Links, addresses and routes of the network namespace this process is in: the few calls that the
 //! driver (on the host) and the agent (in a node) both need, on top of rtnetlink.
 
+mod filter;
 mod link;
 mod route;
 
 use anyhow::{Context, Result};
 use tokio::task::JoinHandle;
 
+pub use filter::Direction;
 pub use link::{Link, Veth};
 pub use route::{Owner, Via};
 

@@ -1,6 +1,7 @@
 //! What people and hosts do to a Docker engine behind our back, and what an engine refuses. That clusters live in one
 //! as they do natively is seen by the tests that `make test` runs on both drivers.
 
+mod beside;
 mod refused;
 
 use std::time::Duration;
@@ -30,6 +31,7 @@ fn what_is_taken_away_comes_back() {
     faults(&lab);
     a_container_is_removed(&lab);
     the_network_is_removed(&lab);
+    the_engine_is_killed(&mut lab);
     the_engine_stops(&mut lab);
     the_host_loses_its_power(&mut lab);
     assert_eq!(self::addresses(&lab), addresses);
@@ -115,6 +117,16 @@ fn the_network_is_removed(lab: &Lab) {
     docker(lab, &["network", "rm", "minikube"]);
     let started = lab.manykube(&["start"]).ok();
     println!("start without a network: {:.1} s", started.elapsed.as_secs_f32());
+    all_is_well(lab);
+}
+
+/// Nodes go on without it; it ends them when it is back, unless it is told to keep them.
+fn the_engine_is_killed(lab: &mut Lab) {
+    lab.engine.as_mut().expect("the lab has one").crash();
+    lab.kubectl(&["get", "nodes"]).ok();
+    lab.engine.as_mut().expect("the lab has one").up();
+    let started = lab.manykube(&["start"]).ok();
+    println!("start after the engine was killed: {:.1} s", started.elapsed.as_secs_f32());
     all_is_well(lab);
 }
 

@@ -8,8 +8,8 @@ use tokio::time::timeout;
 
 use super::podman;
 
-/// podman runs programs to tell its version, which takes seconds on a busy machine.
-const ANSWER: Duration = Duration::from_secs(15);
+/// On a busy machine it may take its time.
+pub const ANSWER: Duration = Duration::from_secs(15);
 
 /// The version of the API is agreed on with the engine, so that older ones can be used as well. Or why not.
 pub async fn ready(client: Client) -> Result<Client, String> {

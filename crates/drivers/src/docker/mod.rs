@@ -65,9 +65,7 @@ impl Docker {
     async fn client(&self) -> Result<&Client, Fault> {
         let made = self.client.get_or_try_init(|| async {
             match self.kind {
-                DriverKind::Podman => {
-                    engine::ready(podman::connect()?).await.map_err(|why| podman::absent(&why))
-                }
+                DriverKind::Podman => podman::ready(podman::connect()?).await,
                 _ => Address::of_environment().connect().await,
             }
         });

@@ -1,10 +1,16 @@
 //! Where podman's service is. What it does otherwise than Docker is found by asking, not by its name.
 
-use bollard::{API_DEFAULT_VERSION, Docker as Client};
+use bollard::{ClientVersion, Docker as Client};
 use model::{Fault, Reason};
+use tokio::time::timeout;
+
+use super::engine::ANSWER;
 
 const SOCKET: &str = "/run/podman/podman.sock";
 const PATIENCE_SECONDS: u64 = 600;
+/// Of Docker's API; podman speaks it since its version 4, and newer ones still do. It is not asked which ones it knows: to
+/// tell its version it runs programs and asks the package manager about them, which takes seconds on a busy machine.
+const VERSION: &ClientVersion = &ClientVersion { major_version: 1, minor_version: 41 };
 
 /// By podman's own variable, or where systemd's unit has it.
 pub fn connect() -> Result<Client, Fault> {
@@ -15,8 +21,18 @@ pub fn connect() -> Result<Client, Fault> {
         return Err(Fault::new(Reason::DriverNotHealthy, message)
             .advice("Use podman of this host (unset CONTAINER_HOST), or --driver=native as root"));
     }
-    let made = Client::connect_with_unix(&socket, PATIENCE_SECONDS, API_DEFAULT_VERSION);
+    let made = Client::connect_with_unix(&socket, PATIENCE_SECONDS, VERSION);
     made.map_err(|e| absent(&e.to_string()))
+}
+
+/// Does it answer?
+pub async fn ready(client: Client) -> Result<Client, Fault> {
+    match timeout(ANSWER, client.ping()).await {
+        Ok(Ok(_)) => Ok(client),
+        // The cause is what tells.
+        Ok(Err(e)) => Err(absent(&anyhow::Error::from(e).root_cause().to_string())),
+        Err(_) => Err(absent("it does not answer")),
+    }
 }
 
 pub fn absent(why: &str) -> Fault {

@@ -1,16 +1,17 @@
 //! A node image from a registry, by way of the engine: it fetches, and our store takes what it has got. So there is
-//! one download, with the engine's mirrors and logins.
+//! one download, with the engine's mirrors and the logins of the docker command.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use bollard::Docker as Client;
+use bollard::auth::DockerCredentials;
 use bollard::errors::Error;
 use bollard::models::{CreateImageInfo, ImageInspect};
 use bollard::query_parameters::{CreateImageOptionsBuilder, RemoveImageOptions, TagImageOptionsBuilder};
 use futures::{StreamExt as _, TryStreamExt as _};
-use image::registry::{Doing, Label, LayerEvent, LayerProgress, Reference, RegistryError};
+use image::registry::{Doing, Label, LayerEvent, LayerProgress, Login, Reference, RegistryError, name_user};
 use image::{NodeImage, Store};
 
 use super::image::{REPOSITORY, inspect};
@@ -29,7 +30,9 @@ pub async fn pull(
     }
     let name = reference.to_string();
     let before = inspect(client, &name).await?.and_then(|i| i.id);
-    fetch(client, reference, &*progress).await?;
+    let login = Login::to(reference).await;
+    let fetched = fetch(client, reference, login.as_ref(), &*progress).await;
+    fetched.map_err(|e| name_user(e, login.as_ref()))?;
     let found = inspect(client, &name).await?.context("the engine has not got what it pulled")?;
     let digest = digest_of(&found, reference)?;
     let labels = found.config.as_ref().and_then(|c| c.labels.clone()).unwrap_or_default();
@@ -56,10 +59,31 @@ pub async fn pull(
     Ok((image, digest))
 }
 
-async fn fetch(client: &Client, reference: &Reference, progress: &LayerProgress) -> Result<()> {
+/// As the docker command tells it to the engine, which has none of its own.
+fn shown(reference: &Reference, login: &Login) -> DockerCredentials {
+    let serveraddress = Some(reference.host().to_owned());
+    match login.clone() {
+        Login::Password { user, password } => DockerCredentials {
+            username: Some(user),
+            password: Some(password),
+            serveraddress,
+            ..DockerCredentials::default()
+        },
+        Login::Token(token) => {
+            DockerCredentials { identitytoken: Some(token), serveraddress, ..DockerCredentials::default() }
+        }
+    }
+}
+
+async fn fetch(
+    client: &Client,
+    reference: &Reference,
+    login: Option<&Login>,
+    progress: &LayerProgress,
+) -> Result<()> {
     let (repository, version) = reference.repository_and_version();
     let options = CreateImageOptionsBuilder::default().from_image(&repository).tag(&version).build();
-    let mut told = client.create_image(Some(options), None, None);
+    let mut told = client.create_image(Some(options), None, login.map(|login| shown(reference, login)));
     let mut layers = Layers::default();
     while let Some(info) = told.next().await {
         let failed = |e: Error| match refused::disk(&e.to_string()) {
@@ -84,8 +108,8 @@ fn withheld(reference: &Reference, error: &Error) -> RegistryError {
     let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
     if says(&["manifest unknown", "not found", "name unknown"]) {
         RegistryError::Missing(host)
-    } else if says(&["unauthorized", "denied", "authentication required"]) {
-        RegistryError::Denied(host)
+    } else if says(&["unauthorized", "denied", "authentication required", "no basic auth credentials"]) {
+        RegistryError::Denied { host, user: None }
     } else if says(&["dial tcp", "no such host", "connection refused", "server gave HTTP", "x509", "timeout"])
     {
         RegistryError::Unreachable { host, why }
@@ -235,6 +259,6 @@ mod tests {
             of("Get \"…\": dial tcp: lookup r: no such host"),
             RegistryError::Unreachable { .. }
         ));
-        assert!(matches!(of("pull access denied for x"), RegistryError::Denied(_)));
+        assert!(matches!(of("pull access denied for x"), RegistryError::Denied { .. }));
     }
 }

@@ -16,7 +16,7 @@ use tokio::process::Command;
 
 use super::cgroup::{Cgroup, Limits};
 use super::launch::Launch;
-use super::{Native, any_image, command, faults, guard, host, network, preflight};
+use super::{Native, any_image, command, faults, firewall, guard, host, network, preflight};
 use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
 use crate::faults::Faults;
 use crate::machine::{self, Paths, fresh_dir};
@@ -36,12 +36,14 @@ impl Driver for Native {
     }
 
     async fn network_up(&self, cluster: &Cluster) -> Result<Vec<Notice>> {
-        let notices = host::prepare(&self.home, cluster)?;
+        let mut notices = host::prepare(&self.home, cluster)?;
         network::record(&self.home, cluster)?;
         let own = self.list().await?.into_iter().filter(|m| m.profile.as_deref() == Some(&cluster.name));
         let machines: Vec<String> = own.map(|m| m.name).collect();
         // Rules before the bridge: at no time is there a bridge without guards.
-        guard::up(&self.home, cluster, &any_image(&self.home)?, guard::Publish::Nothing)?;
+        let image = any_image(&self.home)?;
+        guard::up(&self.home, cluster, &image, guard::Publish::Nothing)?;
+        notices.extend(firewall::open(&self.home, cluster, &image)?);
         network::up(&self.home, cluster, &machines).await?;
         Ok(notices)
     }
@@ -54,6 +56,7 @@ impl Driver for Native {
         if network::is_recorded(&self.home, profile) {
             if forget {
                 let image = any_image(&self.home).unwrap_or_else(|_| "/".into());
+                firewall::close(&self.home, profile, &image);
                 guard::down(&self.home, profile, &image)?;
                 faults::forget(&self.home, profile, &image)?;
             }
@@ -146,8 +149,10 @@ impl Driver for Native {
             return Ok(false);
         }
         let Ok(image) = any_image(&self.home) else { return Ok(false) };
-        let (home, profile) = (self.home.clone(), cluster.name.clone());
-        Ok(tokio::task::spawn_blocking(move || guard::is_up(&home, &profile, &image)).await?)
+        let (home, cluster) = (self.home.clone(), cluster.clone());
+        let look =
+            move || guard::is_up(&home, &cluster.name, &image) && firewall::is_open(&home, &cluster, &image);
+        Ok(tokio::task::spawn_blocking(look).await?)
     }
 
     async fn networks_in_use(&self) -> Result<Vec<Ipv4Net>> {

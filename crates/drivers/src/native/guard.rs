@@ -2,14 +2,15 @@
 //!
 //! nft itself comes from the node image, so that the host needs nothing installed.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use model::{Cluster, Home};
 
+use super::borrowed;
 use super::network::bridge_name;
+
+pub const NFT: &str = "/usr/sbin/nft";
 
 fn table(home: &Home, profile: &str) -> String {
     format!("manykube-{}", bridge_name(home, profile))
@@ -75,23 +76,5 @@ pub fn is_up(home: &Home, profile: &str, image_rootfs: &Path) -> bool {
 
 /// Runs the image's nft in this network namespace.
 pub fn nft(image_rootfs: &Path, script: &str) -> Result<()> {
-    use std::os::unix::process::CommandExt;
-    let root = std::ffi::CString::new(image_rootfs.as_os_str().as_encoded_bytes())?;
-    let mut command = Command::new("/usr/sbin/nft");
-    command.args(["-f", "-"]).env_clear().stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    // SAFETY: chroot and chdir are async-signal-safe; nothing is allocated.
-    unsafe {
-        command.pre_exec(move || {
-            nix::unistd::chroot(root.as_c_str())?;
-            nix::unistd::chdir(c"/")?;
-            Ok(())
-        });
-    }
-    let mut child = command.spawn().with_context(|| format!("run nft of {}", image_rootfs.display()))?;
-    child.stdin.take().context("nft's input")?.write_all(script.as_bytes()).context("write to nft")?;
-    let output = child.wait_with_output().context("wait for nft")?;
-    if !output.status.success() {
-        bail!("nft refused the rules: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
+    borrowed::run(image_rootfs, NFT, &["-f", "-"], &[], script).map(drop)
 }

@@ -2,16 +2,18 @@
 //!
 //! All that a running machine holds (mounts, its end of the cable, processes) belongs to its
 //! namespaces and goes with its init. What is left on the host is a directory, a cgroup, the
-//! profile's bridge and its nft table.
+//! profile's bridge, its nft table and its rules in other firewalls.
 
 pub(crate) mod binds;
 pub(crate) mod borrowed;
+mod bypass;
 pub(crate) mod cgroup;
 pub(crate) mod command;
 pub(crate) mod disk;
 mod driver;
 mod enter;
 pub(crate) mod faults;
+mod firewall;
 pub(crate) mod guard;
 pub(crate) mod host;
 pub(crate) mod launch;

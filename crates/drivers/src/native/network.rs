@@ -9,6 +9,8 @@ use model::address::overlap;
 use model::{Cluster, Fault, Home, Reason, names};
 use netlink::{Netlink, Veth};
 
+use super::bypass;
+
 pub const MTU: u32 = 1500;
 pub const NODE_LINK: &str = "eth0";
 
@@ -50,6 +52,7 @@ pub async fn up(home: &Home, cluster: &Cluster, machines: &[String]) -> Result<(
     for machine in machines {
         if let Some(cable) = net.link(&cable_name(home, machine)).await? {
             net.set_controller(cable.index, bridge.index).await?;
+            bypass::tag(&net, cable.index).await;
         }
     }
     Ok(())
@@ -101,7 +104,8 @@ pub async fn detach(home: &Home, machine: &str) -> Result<()> {
 pub async fn attach(home: &Home, cluster: &Cluster, machine: &str, ip: Ipv4Addr, pid: u32) -> Result<()> {
     let net = Netlink::open()?;
     let host_name = cable_name(home, machine);
-    if net.link(&host_name).await?.is_some() {
+    if let Some(cable) = net.link(&host_name).await? {
+        bypass::tag(&net, cable.index).await;
         return Ok(());
     }
     let bridge = bridge_name(home, &cluster.name);
@@ -114,7 +118,11 @@ pub async fn attach(home: &Home, cluster: &Cluster, machine: &str, ip: Ipv4Addr,
         peer_pid: pid,
         mtu: MTU,
     };
-    net.veth(&veth).await
+    net.veth(&veth).await?;
+    if let Some(cable) = net.link(&host_name).await? {
+        bypass::tag(&net, cable.index).await;
+    }
+    Ok(())
 }
 
 /// Has this machine a cable? Where it leads to is the network's business.

@@ -7,9 +7,8 @@ use oci_client::client::{ClientConfig, ClientProtocol};
 use oci_client::errors::{DigestError, OciDistributionError as E, OciErrorCode};
 use oci_client::secrets::RegistryAuth;
 
-use super::{Reference, RegistryError};
+use super::{Login, Reference, RegistryError};
 
-pub const AUTH: RegistryAuth = RegistryAuth::Anonymous;
 const CONNECT: Duration = Duration::from_secs(10);
 /// Between two pieces of an answer.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -33,19 +32,36 @@ pub fn client(reference: &Reference, plain: bool) -> Result<Client, RegistryErro
     Client::try_from(config).map_err(|e| failed(reference, e))
 }
 
+/// How this client can show it.
+pub fn auth(reference: &Reference, login: Option<&Login>) -> RegistryAuth {
+    match login {
+        Some(Login::Password { user, password }) => RegistryAuth::Basic(user.clone(), password.clone()),
+        Some(Login::Token(_)) => {
+            let host = reference.host();
+            tracing::warn!(
+                "the login for {host} is a token, which only an engine can use: use --driver=docker"
+            );
+            RegistryAuth::Anonymous
+        }
+        None => RegistryAuth::Anonymous,
+    }
+}
+
 pub fn failed(reference: &Reference, error: E) -> RegistryError {
     let host = reference.host().to_owned();
     match error {
         E::RequestError(e) => RegistryError::Unreachable { host, why: root(&e) },
         E::ImageManifestNotFoundError(_) => RegistryError::Missing(host),
-        E::UnauthorizedError { .. } | E::AuthenticationFailure(_) => RegistryError::Denied(host),
+        E::UnauthorizedError { .. } | E::AuthenticationFailure(_) => {
+            RegistryError::Denied { host, user: None }
+        }
         E::RegistryError { envelope, .. } => {
             let has = |codes: &[OciErrorCode]| envelope.errors.iter().any(|e| codes.contains(&e.code));
             if has(&[OciErrorCode::ManifestUnknown, OciErrorCode::NameUnknown, OciErrorCode::NotFound]) {
                 return RegistryError::Missing(host);
             }
             if has(&[OciErrorCode::Unauthorized, OciErrorCode::Denied]) {
-                return RegistryError::Denied(host);
+                return RegistryError::Denied { host, user: None };
             }
             let said = envelope.errors.iter().map(|e| e.message.clone()).collect::<Vec<_>>();
             RegistryError::Registry { host, why: said.join("; ") }
@@ -53,6 +69,7 @@ pub fn failed(reference: &Reference, error: E) -> RegistryError {
         E::DigestError(DigestError::VerificationError { expected, actual }) => {
             RegistryError::Digest { what: "what came".to_owned(), wanted: expected, found: actual }
         }
+        E::ServerError { code: 401 | 403, .. } => RegistryError::Denied { host, user: None },
         E::ServerError { code: 404, .. } => RegistryError::Missing(host),
         E::ServerError { code, message, .. } => {
             RegistryError::Registry { host, why: format!("HTTP {code} {}", one_line(&message)) }

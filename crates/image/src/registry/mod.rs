@@ -3,6 +3,7 @@
 mod client;
 mod documents;
 mod download;
+mod login;
 mod pack;
 pub(crate) mod parts;
 mod pull;
@@ -10,6 +11,7 @@ mod push;
 mod reference;
 
 pub use documents::Label;
+pub use login::{Login, name_user};
 pub use pull::pull;
 pub use push::push;
 pub use reference::{Pinned, Reference};
@@ -44,8 +46,8 @@ pub enum RegistryError {
     Unreachable { host: String, why: String },
     #[error("the registry {0} has no such image")]
     Missing(String),
-    #[error("the registry {0} does not allow it without a login that manykube has not got")]
-    Denied(String),
+    #[error("the registry {host} does not allow it to {}", user.as_deref().unwrap_or("those who are not logged in"))]
+    Denied { host: String, user: Option<String> },
     #[error("the registry {host} answered: {why}")]
     Registry { host: String, why: String },
     #[error("it is not a node image that `manykube node-image push` made")]

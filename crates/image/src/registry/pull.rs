@@ -6,11 +6,12 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use oci_client::Client;
 use oci_client::manifest::OciDescriptor;
+use oci_client::secrets::RegistryAuth;
 
-use super::client::{AUTH, client, failed};
+use super::client::{auth, client, failed};
 use super::documents::{Label, TITLE};
 use super::download::download;
-use super::{Doing, LayerEvent, LayerProgress, Reference, RegistryError};
+use super::{Doing, LayerEvent, LayerProgress, Login, Reference, RegistryError, name_user};
 use crate::arrival::{self, Arrival};
 use crate::store::{NodeImage, Store};
 
@@ -27,8 +28,20 @@ pub async fn pull(
     {
         return Ok((image, digest.to_owned()));
     }
+    let login = Login::to(reference).await;
     let registry = client(reference, plain)?;
-    let answer = registry.pull_manifest_and_config_and_list_digest(reference.inner(), &AUTH).await;
+    let fetched = fetch(store, reference, &registry, &auth(reference, login.as_ref()), progress).await;
+    fetched.map_err(|e| name_user(e, login.as_ref()))
+}
+
+async fn fetch(
+    store: &Store,
+    reference: &Reference,
+    registry: &Client,
+    auth: &RegistryAuth,
+    progress: Arc<LayerProgress>,
+) -> Result<(NodeImage, String)> {
+    let answer = registry.pull_manifest_and_config_and_list_digest(reference.inner(), auth).await;
     let (manifest, digest, config, list) = answer.map_err(|e| failed(reference, e))?;
     // Of several architectures together, the name stands for all of them.
     let digest = list.unwrap_or(digest);
@@ -49,7 +62,7 @@ pub async fn pull(
     let kept = store.images_dir().join(PULLING);
     fs_err::create_dir_all(&kept)?;
     let layers = manifest.layers.iter();
-    let layers = layers.map(|layer| one(&registry, reference, layer, &kept, &rootfs, progress.clone()));
+    let layers = layers.map(|layer| one(registry, reference, layer, &kept, &rootfs, progress.clone()));
     // All come to an end before what they wrote is thrown away because of one.
     let ended = futures::future::join_all(layers).await;
     ended.into_iter().collect::<Result<()>>()?;

@@ -7,13 +7,14 @@ use anyhow::Result;
 use bytes::Bytes;
 use futures::stream;
 use oci_client::errors::OciDistributionError;
+use oci_client::secrets::RegistryAuth;
 use oci_client::{Client, RegistryOperation};
 
-use super::client::{AUTH, client, failed};
+use super::client::{auth, client, failed};
 use super::documents::{self, Layer, MANIFEST_TYPE};
 use super::pack::{Packed, pack};
 use super::parts::Part;
-use super::{Doing, LayerEvent, LayerProgress, Reference, RegistryError};
+use super::{Doing, LayerEvent, LayerProgress, Login, Reference, RegistryError, name_user};
 use crate::hash;
 use crate::store::{NodeImage, Store};
 
@@ -28,10 +29,29 @@ pub async fn push(
     plain: bool,
     progress: Arc<LayerProgress>,
 ) -> Result<String> {
-    let registry = Arc::new(client(reference, plain)?);
-    let asked = registry.auth(reference.inner(), &AUTH, RegistryOperation::Push).await;
+    let login = Login::to(reference).await;
+    let registry = client(reference, plain)?;
+    let sent = send_all(store, image, reference, &registry, &auth(reference, login.as_ref()), progress).await;
+    sent.map_err(|e| name_user(e, login.as_ref()))
+}
+
+async fn send_all(
+    store: &Store,
+    image: &NodeImage,
+    reference: &Reference,
+    registry: &Client,
+    auth: &RegistryAuth,
+    progress: Arc<LayerProgress>,
+) -> Result<String> {
+    let asked = registry.auth(reference.inner(), auth, RegistryOperation::Push).await;
     asked.map_err(|e| failed(reference, e))?;
-    let layers = Part::ALL.map(|part| layer(store, image, part, reference, &registry, &progress));
+    // A password is first looked at when it is used: better before all is packed than after.
+    if let Err(e) = registry.fetch_manifest_digest(reference.inner(), auth).await
+        && let denied @ RegistryError::Denied { .. } = failed(reference, e)
+    {
+        return Err(denied.into());
+    }
+    let layers = Part::ALL.map(|part| layer(store, image, part, reference, registry, &progress));
     let layers: Vec<Layer> = futures::future::try_join_all(layers).await?;
     let config = documents::config(&image.manifest, &layers).to_string();
     let digest = format!("sha256:{}", hash::bytes(config.as_bytes()));

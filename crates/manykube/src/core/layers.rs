@@ -97,6 +97,7 @@ pub fn cannot(be: &str, asked: &str, error: anyhow::Error) -> anyhow::Error {
     let full = |e: &(dyn std::error::Error + 'static)| {
         e.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::StorageFull)
     };
+    let login;
     let (reason, advice) = match error.downcast_ref() {
         Some(RegistryError::BadReference(_)) => (Reason::Usage, "Use HOST/NAME:TAG or HOST/NAME@sha256:…"),
         Some(RegistryError::Unreachable { .. }) => (
@@ -104,7 +105,11 @@ pub fn cannot(be: &str, asked: &str, error: anyhow::Error) -> anyhow::Error {
             "Check the name and the network; a registry without encryption needs --insecure of node-image pull",
         ),
         Some(RegistryError::Missing(_)) => (Reason::InetRepo, "Check the name and the tag"),
-        Some(RegistryError::Denied(_) | RegistryError::Registry { .. }) => {
+        Some(RegistryError::Denied { host, .. }) => {
+            login = format!("Log in: docker login {host}");
+            (Reason::InetRepo, &*login)
+        }
+        Some(RegistryError::Registry { .. }) => {
             (Reason::InetRepo, "Look at the registry, or take the image from a file: node-image import FILE")
         }
         Some(RegistryError::NoSpace { .. }) => {
@@ -161,6 +166,7 @@ mod tests {
         assert_eq!(code(RegistryError::BadReference(String::new()).into()), 14);
         assert_eq!(code(RegistryError::Unreachable { host: host(), why: String::new() }.into()), 40);
         assert_eq!(code(RegistryError::Missing(host()).into()), 40);
+        assert_eq!(code(RegistryError::Denied { host: host(), user: None }.into()), 40);
         assert_eq!(code(RegistryError::NotOurs.into()), 80);
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
         assert_eq!(code(anyhow::Error::from(full).context("keeping a layer")), 26);
