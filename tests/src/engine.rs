@@ -41,7 +41,8 @@ impl Engine {
         std::fs::create_dir_all(dir).expect("make the engine's directory");
         let turn = File::create(dir.join("turn")).expect("the lock of the engine's data");
         turn.lock().expect("wait for the engine's data");
-        let mut engine = Engine { _turn: Some(turn), ..Engine::new(dir) };
+        let mut engine = Engine::new(dir);
+        engine._turn = Some(turn);
         engine.bury();
         engine.up();
         engine.sweep();
