@@ -24,7 +24,7 @@ pub struct Engine {
     /// Whose network and files it has, if not ours.
     far: Option<Far>,
     /// Of data that are shared: one engine has them at a time.
-    turn: Option<File>,
+    _turn: Option<File>,
 }
 
 impl Engine {
@@ -42,7 +42,7 @@ impl Engine {
         let turn = File::create(dir.join("turn")).expect("the lock of the engine's data");
         turn.lock().expect("wait for the engine's data");
         let mut engine = Engine::new(dir);
-        engine.turn = Some(turn);
+        engine._turn = Some(turn);
         engine.bury();
         engine.up();
         engine.sweep();
@@ -62,7 +62,7 @@ impl Engine {
     }
 
     fn new(dir: &Path) -> Engine {
-        Engine { dir: dir.to_owned(), process: None, sshd: None, far: None, turn: None }
+        Engine { dir: dir.to_owned(), process: None, sshd: None, far: None, _turn: None }
     }
 
     /// How commands are told where it is.

@@ -15,6 +15,7 @@ fn an_engine_elsewhere() {
     let lab = lab;
     ways::no_way_by_ssh(&lab);
     let before = engine(&lab).greetings();
+    assert!(before > 0, "those without an engine were let in");
     let started = lab.manykube(&["start", "--ha", "--driver=docker"]).ok();
     println!("start of 3 control planes, image brought: {:.1} s", started.elapsed.as_secs_f32());
     let servers = lab.kubectl(&["config", "view", "-o", "jsonpath={.clusters[*].cluster.server}"]).ok();
