@@ -78,28 +78,28 @@ advisories: ## Ask whether anything that we link is known to be broken (needs a 
 	cargo deny check advisories
 
 bench: image ## Measure one node, then three control planes beside plain kubeadm (BENCH_HA=--driver=docker: with docker as well), thirty workers, images on five nodes
-	cargo build --release --locked -p bench-tool -p system-tests
+	cargo build --release --locked --workspace
 	@ln -f target/$(HOST)/release/{bench-tool,runc-less} target/release/
 	bench/boot
 	bench/ha $(BENCH_HA)
 	bench/images
 
 failover: image ## Measure what clients notice when the holder of the virtual address is killed, frozen, cut off (20 times each)
-	FAILOVER_ROUNDS=$${FAILOVER_ROUNDS:-20} cargo test --release --locked -p system-tests --test failover -- --nocapture
+	FAILOVER_ROUNDS=$${FAILOVER_ROUNDS:-20} cargo test --release --locked --workspace --test failover -- --nocapture
 
 vip: ## Measure the virtual address alone: three agents and doubles of API servers in namespaces (root)
-	VIP_ROUNDS=$${VIP_ROUNDS:-3} cargo test --release --locked -p agent --test vip -- --nocapture
+	VIP_ROUNDS=$${VIP_ROUNDS:-3} cargo test --release --locked --workspace --test vip -- --nocapture
 
 endurance: image ## Stop and start a cluster of five nodes, and cut its power, 5 times each; grow and shrink another
-	RESTART_ROUNDS=$${RESTART_ROUNDS:-5} cargo test --release --locked -p system-tests --test restarts --test growth -- --test-threads=1 --nocapture
+	RESTART_ROUNDS=$${RESTART_ROUNDS:-5} cargo test --release --locked --workspace --test restarts --test growth -- --test-threads=1 --nocapture
 
 chaos: image ## Break nodes at random for ten minutes (CHAOS_MINUTES, CHAOS_SEED) while clients write; nothing may be lost
-	cargo build --release --locked -p bench-tool
+	cargo build --release --locked --workspace
 	@ln -f target/$(HOST)/release/bench-tool target/release/bench-tool
 	bench/chaos
 
 test-crash: image ## Kill every command at every place that it passes, run it again and look at the cluster (an hour or more)
-	CRASH=all cargo test --release --locked -p system-tests --test crash -- --test-threads=1 --nocapture
+	CRASH=all cargo test --release --locked --workspace --test crash -- --test-threads=1 --nocapture
 
 vm: image ## Walk one node through its life on Debian's kernel with cgroup v2, in a virtual machine (root, qemu-system-x86)
 	tests/vm/run

@@ -13,6 +13,8 @@ pub struct Footprint {
     alone: bool,
     pub processes: BTreeSet<String>,
     pub mounts: BTreeSet<String>,
+    /// Files of this lab that are block devices.
+    pub disks: BTreeSet<String>,
     pub namespaces: BTreeSet<String>,
     pub links: BTreeSet<String>,
     pub routes: BTreeSet<String>,
@@ -47,6 +49,7 @@ impl Footprint {
             alone: others.none(),
             processes: processes(&others),
             mounts: lines("/proc/self/mountinfo").into_iter().filter(|m| !others.have_mount(m)).collect(),
+            disks: disks(&places),
             namespaces: namespaces(&others),
             links: lines("/proc/thread-self/net/dev")
                 .into_iter()
@@ -85,6 +88,7 @@ impl Footprint {
         let pairs = [
             ("process", &self.processes, &before.processes),
             ("mount", &self.mounts, &before.mounts),
+            ("disk", &self.disks, &before.disks),
             ("namespace", &self.namespaces, &before.namespaces),
             ("link", &self.links, &before.links),
             ("route", &self.routes, &before.routes),
@@ -107,6 +111,13 @@ pub fn read(path: &str) -> String {
 
 fn lines(path: &str) -> BTreeSet<String> {
     read(path).lines().map(str::to_owned).collect()
+}
+
+/// By the kernel's word, also of files that were removed since.
+fn disks(places: &[PathBuf]) -> BTreeSet<String> {
+    let devices = std::fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let files = devices.map(|device| read(&device.path().join("loop/backing_file").to_string_lossy()));
+    files.filter(|file| places.iter().any(|place| Path::new(file).starts_with(place))).collect()
 }
 
 /// What a cluster could have started: everything in a machine's cgroup or in this test's network, and

@@ -2,7 +2,7 @@
 //! asked the product whether the product works would believe it.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -53,6 +53,18 @@ impl Machine {
     /// All its processes at once, as a loss of power would: they live in its init's namespace.
     pub fn kill(&self) {
         signal(self.init, Signal::SIGKILL);
+    }
+
+    /// Somebody on the host who has gone into its files, and stays.
+    pub fn look_around(&self) -> Child {
+        let mut command = Command::new("nsenter");
+        command.args(["--mount", "--target", &self.init.to_string(), "--", "sleep", "600"]);
+        let child = command.spawn().expect("run nsenter");
+        let own = |pid: u32| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+        eventually("somebody is in the machine", Duration::from_secs(10), || {
+            if own(child.id()) == own(self.init) { Ok(()) } else { Err("not yet".to_owned()) }
+        });
+        child
     }
 
     /// The kernel has buried all of it.

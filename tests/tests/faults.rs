@@ -261,8 +261,21 @@ fn full(lab: &Lab) {
     soon("its power comes back", || list(lab).len() == 1 && Machine::find(lab, "minikube-m04").is_some());
     soon("it can be entered", || lab.manykube(&["ssh", "-n", "m04", "--", "true"]).code == 0);
     assert_ne!(writes("m04").code, 0);
+    // What the host writes for a node finds its way there all the same.
+    lab.manykube(&["node", "set", "m04", "--extra-config=kubelet.max-pods=42"]).ok();
+    assert_eq!(of_node("{.status.capacity.pods}").ok().text(), "42");
+    assert_ne!(writes("m04").code, 0);
     lab.manykube(&["fault", "heal", "m04"]).ok();
     writes("m04").ok();
     soon("the node says that there is space", || pressure() == "False");
+
+    // Whoever is still in the machine that was keeps its disk; two at once would ruin it.
+    let mut looking = Machine::find(lab, "minikube-m04").expect("the machine runs").look_around();
+    lab.manykube(&["node", "stop", "m04"]).ok();
+    let refused = lab.manykube(&["node", "start", "m04"]);
+    assert!(refused.code != 0 && refused.stderr.contains("still in use"), "{}", refused.stderr);
+    looking.kill().and_then(|()| looking.wait()).expect("end the look");
+    lab.manykube(&["node", "start", "m04"]).ok();
+    writes("m04").ok();
     lab.manykube(&["node", "delete", "m04"]).ok();
 }

@@ -107,15 +107,18 @@ fn logins_that_a_helper_keeps(lab: &Lab, cache: &Path, reference: &str) {
     let path = format!("{}:{}", lab.path("").display(), std::env::var("PATH").expect("PATH"));
     let pull = |path: &str| {
         let mut command = lab.command(&["node-image", "pull", reference]);
-        command.env("MANYKUBE_CACHE", cache).env("PATH", path).status().expect("run manykube").code()
+        let output = command.env("MANYKUBE_CACHE", cache).env("PATH", path).output().expect("run manykube");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     for text in [
         format!(r#"{{"credHelpers":{{"{}":"tests"}}}}"#, Registry::HOST),
         r#"{"credsStore":"tests"}"#.to_owned(),
     ] {
         std::fs::write(logins(lab), text).expect("write logins");
-        assert_eq!(pull(&path), Some(0));
-        assert_eq!(pull("/usr/bin:/bin"), Some(NETWORK), "without the helper");
+        assert_eq!(pull(&path).0, Some(0));
+        let (code, said) = pull("/usr/bin:/bin");
+        assert_eq!(code, Some(NETWORK), "without the helper");
+        assert!(said.contains("cannot be read: run docker-credential-tests"), "{said}");
     }
     std::fs::write(logins(lab), kept).expect("write logins");
 }

@@ -9,9 +9,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use system_tests::{Footprint, Lab, Machine, Traffic, eventually, rounds};
+use system_tests::{Footprint, Lab, Machine, Traffic, rounds};
 
-const SOON: Duration = Duration::from_secs(60);
 const VIP: &str = "192.168.49.254";
 const NODES: [&str; 5] = ["minikube", "minikube-m02", "minikube-m03", "minikube-m04", "minikube-m05"];
 
@@ -19,7 +18,7 @@ const NODES: [&str; 5] = ["minikube", "minikube-m02", "minikube-m03", "minikube-
 fn the_same_nodes_come_back() {
     let lab = Lab::new();
     let before = Footprint::take(&lab);
-    lab.manykube(&["start", "--nodes=5", "--control-planes=3"]).ok();
+    lab.manykube(&["start", "--nodes=5", "--control-planes=3", "--disk-size=4000mb"]).ok();
     lab.kubectl(&["label", "node", "minikube-m02", "minikube-m05", "test.example/colour=green"]).ok();
     lab.kubectl(&["taint", "node", "minikube-m03", "minikube-m04", "test.example/kept=yes:PreferNoSchedule"])
         .ok();
@@ -41,15 +40,11 @@ fn the_same_nodes_come_back() {
     before.assert_nothing_left();
 }
 
-/// All of it at once, while clients write.
+/// All of it at once, while clients write. The start that follows finds some of them dying.
 fn power_loss(lab: &Lab) {
     let all = Machine::all(lab);
     assert_eq!(all.len(), NODES.len());
     all.iter().for_each(Machine::kill);
-    eventually("the dead are buried", SOON, || match all.iter().find(|m| !m.is_gone()) {
-        Some(alive) => Err(format!("{alive:?}")),
-        None => Ok(()),
-    });
 }
 
 fn come_back(lab: &Lab, traffic: &Traffic, known: &BTreeMap<String, Seen>, after: &str) {

@@ -4,6 +4,7 @@ mod agent;
 pub mod docker;
 pub mod driver;
 pub mod faults;
+mod lock;
 pub mod machine;
 pub mod native;
 mod process;

@@ -119,7 +119,7 @@ fn run(argv: Vec<OsString>, tool: &'static str) -> u8 {
     if let Err(fault) = ready {
         return exit::report(&ctx, fault);
     }
-    match inside::instead(&ctx, &command, line) {
+    match inside::instead(&ctx, &globals, &command, line) {
         Ok(Some(code)) => return code,
         Ok(None) => {}
         Err(error) => return exit::report(&ctx, exit::fault(&error, commands::default_reason(&command))),

@@ -54,7 +54,7 @@ mod tests {
         Err(kube::Error::Api(Box::new(Status::failure("no", "Reason").with_code(code))))
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn what_may_pass_is_tried_again_and_a_refusal_is_not() {
         for (code, tries) in [(500, 3), (503, 3), (429, 3), (404, 1), (422, 1)] {
             let mut made = 0;
@@ -68,7 +68,7 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn it_ends_with_the_last_reason() {
         let error = insist("look", Duration::from_secs(1), || async { answer(500) }).await.unwrap_err();
         assert_eq!(error.to_string(), "look: no");

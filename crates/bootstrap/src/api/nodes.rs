@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn many_who_wait_ask_once() {
         let (last, asked) = (Mutex::default(), Cell::new(0));
         let look = || {

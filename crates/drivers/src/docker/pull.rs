@@ -60,19 +60,20 @@ pub async fn pull(
 }
 
 /// As the docker command tells it to the engine, which has none of its own.
-fn shown(reference: &Reference, login: &Login) -> DockerCredentials {
+fn shown(reference: &Reference, login: &Login) -> Option<DockerCredentials> {
     let serveraddress = Some(reference.host().to_owned());
-    match login.clone() {
-        Login::Password { user, password } => DockerCredentials {
-            username: Some(user),
-            password: Some(password),
-            serveraddress,
-            ..DockerCredentials::default()
-        },
-        Login::Token(token) => {
-            DockerCredentials { identitytoken: Some(token), serveraddress, ..DockerCredentials::default() }
-        }
-    }
+    let (username, password, identitytoken) = match login.clone() {
+        Login::Password { user, password } => (Some(user), Some(password), None),
+        Login::Token(token) => (None, None, Some(token)),
+        Login::Unreadable(_) => return None,
+    };
+    Some(DockerCredentials {
+        username,
+        password,
+        identitytoken,
+        serveraddress,
+        ..DockerCredentials::default()
+    })
 }
 
 async fn fetch(
@@ -83,7 +84,7 @@ async fn fetch(
 ) -> Result<()> {
     let (repository, version) = reference.repository_and_version();
     let options = CreateImageOptionsBuilder::default().from_image(&repository).tag(&version).build();
-    let mut told = client.create_image(Some(options), None, login.map(|login| shown(reference, login)));
+    let mut told = client.create_image(Some(options), None, login.and_then(|login| shown(reference, login)));
     let mut layers = Layers::default();
     while let Some(info) = told.next().await {
         let failed = |e: Error| match refused::disk(&e.to_string()) {

@@ -58,7 +58,12 @@ fn root(home: &Home, machine: &str) -> Result<OwnedFd> {
     let pid = init.with_context(|| format!("machine {machine} is not running"))?.pid;
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     let root = rustix::fs::open(format!("/proc/{pid}/root"), flags, Mode::empty());
-    root.with_context(|| format!("open the root of {machine}"))
+    let root = root.with_context(|| format!("open the root of {machine}"))?;
+    // A machine that begins has the root of whoever boots it, which is nobody's to write to.
+    let which = |found: rustix::fs::Stat| (found.st_dev, found.st_ino);
+    let host = rustix::fs::stat("/").context("look at /")?;
+    ensure!(which(rustix::fs::fstat(&root)?) != which(host), "machine {machine} is just booting: try again");
+    Ok(root)
 }
 
 fn at(root: &OwnedFd, path: &Path, flags: OFlags, mode: u32) -> Result<OwnedFd, Errno> {

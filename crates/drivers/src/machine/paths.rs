@@ -46,20 +46,21 @@ impl Paths {
 
     /// The disk of its own, of a machine that has one.
     pub fn disk(&self) -> PathBuf {
-        self.dir.join("disk.img")
+        self.dir.join(super::disk::DISK)
     }
 
     pub fn has_disk(&self) -> bool {
         self.disk().is_file()
     }
 
-    /// Whether the disk is to be full on purpose: by this, whoever boots the machine knows.
+    /// Whether the disk is to be full on purpose: by this, whoever boots the machine knows. It has the name of the host's
+    /// boot, because faults end with that.
     pub fn full_mark(&self) -> PathBuf {
         self.dir.join("disk.full")
     }
 
     pub fn is_to_be_full(&self) -> bool {
-        self.full_mark().exists()
+        std::fs::read_to_string(self.full_mark()).is_ok_and(|boot| boot == crate::boot_id())
     }
 
     pub fn shared(&self) -> PathBuf {

@@ -1,11 +1,13 @@
 //! A machine's disk of its own in the machine: opened while the host's devices can be, put in place when `/`
 //! is the node's.
 
+use std::io::{ErrorKind, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use rustix::fs::CWD;
 use rustix::mount::{
@@ -14,7 +16,11 @@ use rustix::mount::{
 };
 
 use super::loop_device;
+use crate::lock;
 use crate::machine::{FILL, Paths};
+
+/// An end takes this long at most to let go of the disk.
+const IN_USE: Duration = Duration::from_secs(10);
 
 /// Directory of the disk, its place in the node, mode: what a kubelet calls nodefs, and etcd's data. The images
 /// of all nodes are one copy on the host's disk and stay there.
@@ -39,6 +45,7 @@ pub fn open(paths: &Paths) -> Result<Option<Disk>> {
         return Ok(None);
     }
     let file = fs_err::OpenOptions::new().read(true).write(true).open(paths.disk())?;
+    lock(file.file()).with_context(|| format!("take {}", paths.disk().display()))?;
     let device = loop_device::attach(file.file())?;
     let source = device.path.to_str().context("a device whose name is no text")?;
     let mounted = || {
@@ -49,6 +56,17 @@ pub fn open(paths: &Paths) -> Result<Option<Disk>> {
     };
     let tree = mounted().with_context(|| format!("mount {} by {source}", paths.disk().display()))?;
     Ok(Some(Disk { tree, full: paths.is_to_be_full() }))
+}
+
+/// Two mounts of one disk would ruin it. The device keeps the file open, and with it the lock, until the last who looks
+/// into the machine that was has let go.
+fn lock(file: &std::fs::File) -> Result<()> {
+    lock::within(IN_USE, file).map_err(|e| match e.kind() {
+        ErrorKind::WouldBlock => {
+            anyhow!("it is still in use since the last boot: end what was begun in the node then (ssh, cp)")
+        }
+        _ => e.into(),
+    })
 }
 
 impl Disk {
@@ -76,7 +94,7 @@ impl Disk {
 
 fn remove(file: &Path) -> Result<()> {
     match fs_err::remove_file(file) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(e.into()),
         _ => Ok(()),
     }
 }
@@ -99,12 +117,27 @@ fn refresh(from: &Path, to: &Path) -> Result<()> {
             }
             // Beside its place first: what is there may be a link, and nobody is to find half of it.
             let new = target.with_extension("new");
-            fs_err::copy(&source, &new)?;
+            match fs_err::copy(&source, &new) {
+                // Where there is no room for both, the new one takes the blocks of the old one.
+                Err(e) if e.kind() == ErrorKind::StorageFull && target.is_file() => {
+                    fs_err::rename(&target, &new)?;
+                    overwrite(&source, &new)?;
+                }
+                copied => drop(copied?),
+            }
             fs_err::OpenOptions::new().write(true).open(&new)?.file().set_modified(modified)?;
             fs_err::rename(&new, &target)?;
         }
     }
     Ok(())
+}
+
+/// Without giving blocks back first.
+fn overwrite(source: &Path, target: &Path) -> Result<()> {
+    let text = fs_err::read(source)?;
+    let mut file = fs_err::OpenOptions::new().write(true).open(target)?;
+    file.write_all(&text)?;
+    Ok(file.set_len(text.len() as u64)?)
 }
 
 #[cfg(test)]
@@ -137,5 +170,17 @@ mod tests {
             .unwrap();
         refresh(host.path(), disk.path()).unwrap();
         assert_eq!((read("config.yaml").as_str(), read("pki/current.pem").as_str()), ("two", "theirs"));
+    }
+
+    #[test]
+    fn the_new_takes_the_place_of_the_old() {
+        let dir = tempfile::tempdir().unwrap();
+        let (source, target) = (dir.path().join("a"), dir.path().join("b"));
+        for (old, new) in [("longer", "new"), ("new", "longer")] {
+            std::fs::write(&source, new).unwrap();
+            std::fs::write(&target, old).unwrap();
+            overwrite(&source, &target).unwrap();
+            assert_eq!(std::fs::read_to_string(&target).unwrap(), new);
+        }
     }
 }

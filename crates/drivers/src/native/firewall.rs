@@ -7,7 +7,9 @@
 //! own tools only; then the user is.
 
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use ipnet::Ipv4Net;
@@ -17,6 +19,11 @@ use serde_json::Value;
 use super::network::bridge_name;
 use super::{borrowed, guard};
 use crate::driver::Notice;
+use crate::lock;
+
+const LOCK: &str = "/run/xtables.lock";
+/// Others are done in a moment.
+const LOCKED: Duration = Duration::from_secs(5);
 
 /// The two makes of iptables: each has rules of its own, and a host may use both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +50,11 @@ impl Make {
 
     fn run(self, image_rootfs: &Path, name: &str, args: &[&str], input: &str) -> Result<String> {
         // The lock that all others take, which cannot be seen from within the image; there any file does.
-        let lock = File::options().create(true).append(true).open("/run/xtables.lock");
-        let _lock = lock.and_then(|file| file.lock().map(|()| file)).context("lock /run/xtables.lock")?;
+        // Nobody else's to open: whoever can lock it can keep all others waiting.
+        let file = File::options().create(true).append(true).mode(0o600).open(LOCK);
+        let _locked = file
+            .and_then(|file| lock::within(LOCKED, &file).map(|()| file))
+            .with_context(|| format!("lock {LOCK}"))?;
         let program = self.program();
         borrowed::run(
             image_rootfs,

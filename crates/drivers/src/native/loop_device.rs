@@ -13,7 +13,7 @@ use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 
 pub const CONTROL: &str = "/dev/loop-control";
 /// The kernel's number for these devices.
-const MAJOR: u64 = 7;
+pub const MAJOR: u64 = 7;
 /// Whoever else looks for a free one at the same time may be quicker.
 const TRIES: u32 = 64;
 
@@ -35,8 +35,11 @@ pub fn attach(file: &File) -> Result<LoopDevice> {
         if !path.exists() {
             // A container's /dev has only those that were there before it.
             let device = makedev(MAJOR, u64::try_from(number)?);
-            mknod(&path, SFlag::S_IFBLK, Mode::from_bits_truncate(0o600), device)
-                .with_context(|| format!("make {}", path.display()))?;
+            match mknod(&path, SFlag::S_IFBLK, Mode::from_bits_truncate(0o600), device) {
+                // Another machine boots at the same time.
+                Ok(()) | Err(Errno::EEXIST) => {}
+                Err(e) => return Err(e).with_context(|| format!("make {}", path.display())),
+            }
         }
         let device = fs_err::OpenOptions::new().read(true).write(true).open(&path)?.into_file();
         let wanted = config(file.as_raw_fd())?;

@@ -43,7 +43,7 @@ pub fn auth(reference: &Reference, login: Option<&Login>) -> RegistryAuth {
             );
             RegistryAuth::Anonymous
         }
-        None => RegistryAuth::Anonymous,
+        Some(Login::Unreadable(_)) | None => RegistryAuth::Anonymous,
     }
 }
 

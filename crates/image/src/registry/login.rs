@@ -27,6 +27,8 @@ pub enum Login {
     },
     /// What some registries give out instead of a password. Engines know what to do with it.
     Token(String),
+    /// There is one, but it cannot be had. Who that makes us, in the words of an error, with the reason.
+    Unreadable(String),
 }
 
 #[derive(Default, Deserialize)]
@@ -52,17 +54,17 @@ struct Helped {
 }
 
 impl Login {
-    /// The one for this registry. A file or a helper that is of no use is said and does without: most images are
-    /// given to everybody.
+    /// The one for this registry. A file or a helper that is of no use is told when the registry refuses us: most
+    /// images are given to everybody.
     pub async fn to(reference: &Reference) -> Option<Login> {
         let host = reference.host().to_owned();
         let found =
-            tokio::task::spawn_blocking(move || find(&host).with_context(|| format!("no login for {host}")));
+            tokio::task::spawn_blocking(move || find(&host).context("the login cannot be read"));
         match found.await {
             Ok(Ok(login)) => login,
             Ok(Err(e)) => {
                 tracing::warn!("{e:#}");
-                None
+                Some(Login::Unreadable(format!("those who are not logged in ({e:#})")))
             }
             Err(_) => None,
         }
@@ -73,6 +75,7 @@ impl Login {
         match self {
             Login::Password { user, .. } => user,
             Login::Token(_) => "the owner of a token",
+            Login::Unreadable(who) => who,
         }
     }
 }
@@ -175,6 +178,7 @@ mod tests {
         match config.login(host).ok()?? {
             Login::Password { user, password } => Some((user, password)),
             Login::Token(token) => Some((TOKEN_USER.to_owned(), token)),
+            Login::Unreadable(_) => None,
         }
     }
 

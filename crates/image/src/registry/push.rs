@@ -19,6 +19,8 @@ use crate::hash;
 use crate::store::{NodeImage, Store};
 
 const PIECE: usize = 1 << 20;
+/// What the OCI's specification calls an empty blob.
+const EMPTY: &str = "{}";
 
 /// Gives the registry what it has not got of the image, and its name last; the digest it has there. Without the
 /// name nobody finds what an interrupted push has left.
@@ -45,12 +47,10 @@ async fn send_all(
 ) -> Result<String> {
     let asked = registry.auth(reference.inner(), auth, RegistryOperation::Push).await;
     asked.map_err(|e| failed(reference, e))?;
-    // A password is first looked at when it is used: better before all is packed than after.
-    if let Err(e) = registry.fetch_manifest_digest(reference.inner(), auth).await
-        && let denied @ RegistryError::Denied { .. } = failed(reference, e)
-    {
-        return Err(denied.into());
-    }
+    // Whether we may is first looked at when we do: better before all is packed than after.
+    let empty = format!("sha256:{}", hash::bytes(EMPTY.as_bytes()));
+    let sent = registry.push_blob(reference.inner(), EMPTY, &empty).await;
+    sent.map_err(|e| failed(reference, e))?;
     let layers = Part::ALL.map(|part| layer(store, image, part, reference, registry, &progress));
     let layers: Vec<Layer> = futures::future::try_join_all(layers).await?;
     let config = documents::config(&image.manifest, &layers).to_string();

@@ -58,3 +58,23 @@ pub struct Globals {
     #[arg(long = "log_backtrace_at", global = true, hide = true)]
     log_backtrace_at: Option<String>,
 }
+
+impl Globals {
+    /// The same again, for a command line that is made anew; files of this host are left out.
+    pub fn words(&self, profile: &str) -> Vec<String> {
+        let flags = [
+            ("--alsologtostderr", self.alsologtostderr),
+            ("--logtostderr", self.logtostderr),
+            ("--skip-audit", self.skip_audit),
+        ];
+        let lock_timeout = self.lock_timeout.map(|time| format!("{}ms", time.as_millis()));
+        let values = [
+            ("--profile", Some(profile)),
+            ("--v", self.verbosity.as_deref()),
+            ("--user", self.user.as_deref()),
+            ("--lock-timeout", lock_timeout.as_deref()),
+        ];
+        let flags = flags.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned());
+        flags.chain(values.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)))).collect()
+    }
+}

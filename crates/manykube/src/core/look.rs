@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use bootstrap::Identity;
 use bootstrap::api::{self, Health, NodeSeen};
+use drivers::machine::disk;
 use drivers::{Driver, MachineState as Machine};
 use futures::future::join_all;
 use model::node_config::Setup;
@@ -166,14 +167,14 @@ pub fn outside_file(home: &Home, machine: &str) -> std::path::PathBuf {
 
 /// The first file of etcd's log: whoever was ever a member has one.
 pub fn has_etcd_data(home: &Home, machine: &str) -> bool {
-    let data = if drivers::machine::disk::has_disk(home, machine) {
-        // One that is off cannot be looked into; it was a member when it ended.
-        let Some(root) = drivers::machine::root_of(home, machine) else { return true };
-        root.join(bootstrap::paths::ETCD_DATA.trim_start_matches('/'))
-    } else {
-        drivers::machine::var_dir(home, machine).join(bootstrap::paths::ETCD_DATA.trim_start_matches("/var/"))
-    };
-    std::fs::read_dir(data.join("member/wal")).is_ok_and(|mut entries| entries.next().is_some())
+    const LOG: &str = "member/wal";
+    let data = bootstrap::paths::ETCD_DATA;
+    if disk::has_disk(home, machine) {
+        // One that is off, begins or ends cannot be looked into; it was a member when it was last seen.
+        return disk::has_entries(home, machine, data, LOG).unwrap_or(true);
+    }
+    let data = drivers::machine::var_dir(home, machine).join(data.trim_start_matches("/var/"));
+    std::fs::read_dir(data.join(LOG)).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 pub fn configured_file(home: &Home, profile: &str) -> std::path::PathBuf {

@@ -1,6 +1,7 @@
 //! Files of this host that a command names, for an engine that does not see them: they go along with it, and what it
 //! writes comes back. The command is told their names there.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -15,12 +16,17 @@ use crate::commands::image::{Args as ImageArgs, BuildArgs, Command as Image, Loa
 const MADE: &str = "/proc/self/cwd/file";
 
 /// The command as it is to be run there.
+#[derive(Default)]
 pub struct Packed {
     /// Without the program's name.
     pub words: Vec<String>,
     pub luggage: Luggage,
     pub input: Option<Input>,
+    /// Whoever makes what is read from `input`.
+    pub packing: Option<Packing>,
 }
+
+pub type Packing = tokio::task::JoinHandle<Result<()>>;
 
 /// `None`: it names no file of this host.
 pub fn pack(command: &Commands) -> Result<Option<Packed>> {
@@ -53,7 +59,7 @@ fn copied(args: &cp::Args) -> Result<Option<Packed>> {
         }
         let mut luggage = Luggage::default();
         let name = add(&mut luggage, file)?;
-        return Ok(Some(Packed { words: words(&["cp", &name, &args.target]), luggage, input: None }));
+        return Ok(Some(Packed { words: words(&["cp", &name, &args.target]), luggage, ..Packed::default() }));
     }
     if target.node.is_some() || target.path.is_empty() {
         return Ok(None);
@@ -61,7 +67,7 @@ fn copied(args: &cp::Args) -> Result<Option<Packed>> {
     let to = Path::new(target.path);
     let name = Path::new(source.path).file_name().context("the source has no name")?;
     let to = if target.path.ends_with('/') || to.is_dir() { to.join(name) } else { to.to_owned() };
-    Ok(Some(Packed { words: words(&["cp", &args.source, MADE]), luggage: back(to), input: None }))
+    Ok(Some(Packed { words: words(&["cp", &args.source, MADE]), luggage: back(to), ..Packed::default() }))
 }
 
 fn back(to: PathBuf) -> Luggage {
@@ -80,9 +86,11 @@ fn add(luggage: &mut Luggage, file: &Path) -> Result<String> {
 
 /// What looks like a path is one, as it is for the command itself.
 fn loaded(args: &LoadArgs) -> Result<Option<Packed>> {
+    // All of them: the next flag is not to be lost here.
+    let LoadArgs { sources: named, daemon, remote, pull, overwrite, node } = args;
     let mut luggage = Luggage::default();
     let mut sources = Vec::new();
-    for source in &args.sources {
+    for source in named {
         let exists = Path::new(source).exists();
         sources.push(match source.as_str() {
             "-" => source.clone(),
@@ -94,11 +102,11 @@ fn loaded(args: &LoadArgs) -> Result<Option<Packed>> {
     if luggage.is_empty() {
         return Ok(None);
     }
-    let mut all = words(&["image", "load", &format!("--overwrite={}", args.overwrite)]);
-    flags(&mut all, &[("daemon", args.daemon), ("remote", args.remote), ("pull", args.pull)]);
-    all.extend(args.node.iter().map(|node| format!("--node={node}")));
+    let mut all = words(&["image", "load", &format!("--overwrite={overwrite}")]);
+    flags(&mut all, &[("daemon", *daemon), ("remote", *remote), ("pull", *pull)]);
+    all.extend(node.iter().map(|node| format!("--node={node}")));
     all.extend(sources);
-    Ok(Some(Packed { words: all, luggage, input: None }))
+    Ok(Some(Packed { words: all, luggage, ..Packed::default() }))
 }
 
 fn flags(all: &mut Vec<String>, named: &[(&str, bool)]) {
@@ -110,47 +118,71 @@ fn saved(args: &SaveArgs) -> Option<Packed> {
     Some(Packed {
         words: words(&["image", "save", &args.image, MADE]),
         luggage: back(file.into()),
-        input: None,
+        ..Packed::default()
     })
 }
 
 /// As an archive on standard input, which is what a build takes, too.
 fn built(args: &BuildArgs) -> Result<Option<Packed>> {
-    let path = Path::new(&args.path);
-    let is_url = args.path.contains("://") || args.path.starts_with("git@");
-    if args.path == "-" || is_url {
+    let BuildArgs { path: named, tag, file, build_arg, build_env, build_opt, push, node, all: everywhere } = args;
+    let path = Path::new(named);
+    let is_url = named.contains("://") || named.starts_with("git@");
+    if named == "-" || is_url {
         return Ok(None);
     }
     if !path.exists() {
-        return Err(missing(&args.path).into());
+        return Err(missing(named).into());
     }
     let mut all = words(&["image", "build"]);
-    let named = [("tag", args.tag.as_slice()), ("file", args.file.as_slice())];
-    let lists =
-        [("build-arg", &args.build_arg[..]), ("build-env", &args.build_env), ("build-opt", &args.build_opt)];
-    for (name, values) in named.into_iter().chain(lists).chain([("node", &args.node[..])]) {
+    let values = [
+        ("tag", tag.as_slice()),
+        ("file", file.as_slice()),
+        ("build-arg", build_arg),
+        ("build-env", build_env),
+        ("build-opt", build_opt),
+        ("node", node),
+    ];
+    for (name, values) in values {
         all.extend(values.iter().map(|value| format!("--{name}={value}")));
     }
-    flags(&mut all, &[("push", args.push), ("all", args.all)]);
+    flags(&mut all, &[("push", *push), ("all", *everywhere)]);
     all.push("-".to_owned());
-    let from =
-        if path.is_dir() { directory(path.to_owned())? } else { fs_err::File::open(path)?.into_parts().0 };
-    let input = Input::Stream(Box::new(tokio::fs::File::from_std(from)));
-    Ok(Some(Packed { words: all, luggage: Luggage::default(), input: Some(input) }))
+    let (from, packing) = if path.is_dir() {
+        let (from, packing) = directory(path.to_owned())?;
+        (from, Some(packing))
+    } else {
+        (fs_err::File::open(path)?.into_parts().0, None)
+    };
+    let input = Some(Input::Stream(Box::new(tokio::fs::File::from_std(from))));
+    Ok(Some(Packed { words: all, luggage: Luggage::default(), input, packing }))
 }
 
-/// Its archive, made while it is read. One that breaks off is none, which the reader will say.
-fn directory(path: PathBuf) -> Result<std::fs::File> {
+/// Its archive, made while it is read.
+fn directory(path: PathBuf) -> Result<(std::fs::File, Packing)> {
     let (reader, writer) = std::io::pipe().context("make a pipe")?;
-    tokio::task::spawn_blocking(move || {
-        let mut tar = tar::Builder::new(std::io::BufWriter::new(writer));
-        tar.follow_symlinks(false);
-        let packed = tar.append_dir_all(".", &path).and_then(|()| tar.finish());
-        if let Err(e) = packed {
-            tracing::error!("pack {}: {e}", path.display());
-        }
-    });
-    Ok(std::os::fd::OwnedFd::from(reader).into())
+    let packing = tokio::task::spawn_blocking(move || archive(&path, writer));
+    Ok((std::os::fd::OwnedFd::from(reader).into(), packing))
+}
+
+/// Nobody wanted to have more.
+pub fn gave_up(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+fn archive(dir: &Path, writer: impl std::io::Write) -> Result<()> {
+    let mut out = std::io::BufWriter::new(writer);
+    let mut tar = tar::Builder::new(&mut out);
+    tar.follow_symlinks(false);
+    let packed = tar.append_dir_all(".", dir);
+    if packed.is_ok() {
+        tar.finish()?;
+        drop(tar);
+        return out.flush().context("send the archive");
+    }
+    // It would end the archive as if it were whole. The reader is to find one that is not.
+    std::mem::forget(tar);
+    let _ = out.write_all(&[0xff; 512]);
+    packed.with_context(|| format!("read {}", dir.display()))
 }
 
 #[cfg(test)]
@@ -173,6 +205,22 @@ mod tests {
         assert_eq!(here.words, ["cp", "m02:/etc/hostname", MADE]);
         assert_eq!(here.luggage.back.unwrap().1, dir.path().join("hostname"));
         assert!(cp("m01:/x", "m02:/x").is_none());
+    }
+
+    #[test]
+    fn an_archive_of_half_a_directory_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a"), "x").unwrap();
+        let mut whole = Vec::new();
+        archive(dir.path(), &mut whole).unwrap();
+        let read = |bytes: &[u8]| {
+            tar::Archive::new(bytes).entries().unwrap().try_for_each(|entry| entry.map(drop)).is_ok()
+        };
+        assert!(read(&whole));
+        let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("b.sock")).unwrap();
+        let mut half = Vec::new();
+        assert!(archive(dir.path(), &mut half).is_err());
+        assert!(!read(&half), "{} bytes", half.len());
     }
 
     #[test]

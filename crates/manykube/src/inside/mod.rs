@@ -20,7 +20,7 @@ use drivers::docker::Address;
 use drivers::docker::inside::{Engine, Errand, Input, Luggage, NOT_RUN, Outcome, Place, Whereabouts};
 use model::{DriverKind, Fault, Reason};
 
-use crate::args::Commands;
+use crate::args::{Commands, Globals};
 use crate::commands;
 use crate::ctx::Ctx;
 use crate::report::{Event, Style};
@@ -33,7 +33,12 @@ const INSIDE: &str = "MANYKUBE_INSIDE";
 pub const VARIABLES: [&str; 2] = [INSIDE, crate::state::handout::VARIABLE];
 
 /// Runs the command by the engine if that is where it belongs; `None` when it is to be run here.
-pub fn instead(ctx: &Ctx, command: &Commands, argv: Vec<String>) -> Result<Option<u8>> {
+pub fn instead(
+    ctx: &Ctx,
+    globals: &Globals,
+    command: &Commands,
+    argv: Vec<String>,
+) -> Result<Option<u8>> {
     let address = door::address(&ctx.home, &ctx.profile).unwrap_or_else(Address::of_environment);
     let here = host::is_root() && address.is_socket();
     if here || host::env(INSIDE).is_some() || !needs::machines(command) {
@@ -49,7 +54,7 @@ pub fn instead(ctx: &Ctx, command: &Commands, argv: Vec<String>) -> Result<Optio
         owner::is_own(&ctx.home)?;
         let engine = Engine::find(address).await?;
         let where_it_is = place::of(ctx, &engine).await?;
-        let errand = Call { ctx, command, argv, engine, where_it_is };
+        let errand = Call { ctx, globals, command, argv, engine, where_it_is };
         errand.run().await.map(Some)
     });
     runtime.shutdown_background();
@@ -85,6 +90,7 @@ fn has_dockers(ctx: &Ctx) -> Result<bool> {
 /// A command on its way to the engine.
 struct Call<'a> {
     ctx: &'a Ctx,
+    globals: &'a Globals,
     command: &'a Commands,
     argv: Vec<String>,
     engine: Engine,

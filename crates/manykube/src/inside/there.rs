@@ -60,15 +60,20 @@ impl There {
             argv = from_stdin(&argv, file);
         }
         let mut errand = self.errand(call, argv, call.input(), call.keeps());
+        let mut packing = None;
         if let Some(packed) = files::pack(call.command)? {
             let tool = call.argv.iter().take(1).cloned();
-            let profile = ["-p".to_owned(), call.ctx.profile.clone()];
-            errand.argv = tool.chain(packed.words).chain(profile).collect();
+            errand.argv = tool.chain(packed.words).chain(call.globals.words(&call.ctx.profile)).collect();
             errand.luggage = packed.luggage;
             errand.input = packed.input.unwrap_or(errand.input);
+            packing = packed.packing;
         }
         let outcome = call.engine.run(errand).await?;
         mirror::update(call.ctx, outcome.fetched.as_deref())?;
+        if let Some(packing) = packing {
+            // The command may have ended before it read all; then it has said why.
+            packing.await?.or_else(|e| if files::gave_up(&e) { Ok(()) } else { Err(e) })?;
+        }
         if let Commands::Delete(args) = call.command
             && args.purge
             && outcome.code == 0

@@ -1,8 +1,9 @@
 //! Whose a home is: what root makes in a user's home is the user's, but for the machines' disks and the images.
 
 use std::os::unix::fs::{MetadataExt as _, lchown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use drivers::machine::disk::DISK;
 use model::{Fault, Home, Reason};
 
 /// Only whose home it is may work with it: others could not read its keys.
@@ -59,7 +60,10 @@ impl Owner {
         self.take(path, 1);
         for machine in children(path).map(|name| path.join(name)) {
             let files = children(&machine).map(|name| machine.join(name));
-            files.filter(|f| f.symlink_metadata().is_ok_and(|m| m.is_file())).for_each(|f| self.take(&f, 0));
+            let is_disk = |file: &PathBuf| file.file_name().is_some_and(|name| name == DISK);
+            files
+                .filter(|f| !is_disk(f) && f.symlink_metadata().is_ok_and(|m| m.is_file()))
+                .for_each(|f| self.take(&f, 0));
         }
     }
 }

@@ -23,7 +23,8 @@ fn caller(pid: impl std::fmt::Display) -> String {
 
 /// Removes those whose caller was killed before it could.
 pub async fn sweep(client: &Client) {
-    let filters = HashMap::from([("label", vec![INSIDE]), ("status", vec!["exited"])]);
+    let ended = vec!["created", "exited", "dead"];
+    let filters = HashMap::from([("label", vec![INSIDE]), ("status", ended)]);
     let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
     let Ok(found) = client.list_containers(Some(options)).await else { return };
     for container in found {

@@ -13,6 +13,7 @@ use bollard::query_parameters::{
     ResizeContainerTTYOptionsBuilder, StartContainerOptions, WaitContainerOptions,
 };
 use futures::{Stream, StreamExt as _};
+use model::{Fault, Reason};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -46,17 +47,20 @@ impl Engine {
         let made = client.create_container(None::<CreateContainerOptions>, body).await;
         let id = made.context("make a container for the command")?.id;
         let done = async {
-            if let Place::There { volume, send, .. } = &errand.home {
-                self.put(&id, &volume.path, send.clone()).await?;
-            }
-            self.send(&id, &errand.luggage).await?;
+            unless_interrupted(async {
+                if let Place::There { volume, send, .. } = &errand.home {
+                    self.put(&id, &volume.path, send.clone()).await?;
+                }
+                self.send(&id, &errand.luggage).await
+            })
+            .await?;
             let (code, said) = self.attend(&id, errand.input, errand.keep, tty).await?;
             let fetched = match &errand.home {
                 Place::There { fetch, .. } => self.get(&id, fetch).await?,
                 Place::Same(_) => None,
             };
             if code == 0 {
-                self.fetch(&id, &errand.luggage).await?;
+                unless_interrupted(self.fetch(&id, &errand.luggage)).await?;
             }
             Ok(Outcome { code, said, fetched })
         };
@@ -91,6 +95,22 @@ impl Engine {
         feeding.abort();
         Ok((code?, said))
     }
+}
+
+/// While the command runs, signals are the command's; before and after that they are for us.
+async fn unless_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let (mut interrupt, mut terminate) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        done = work => done,
+        _ = interrupt.recv() => Err(interrupted().into()),
+        _ = terminate.recv() => Err(interrupted().into()),
+    }
+}
+
+fn interrupted() -> Fault {
+    Fault::new(Reason::Interrupted, "Interrupted while files were on their way: nothing was changed")
+        .advice("Run the same command again")
 }
 
 /// A terminal of the container's has one stream out, so both must be one here; and it is no way for data.

@@ -2,11 +2,13 @@
 //! The command finds itself in that directory and calls them `./NAME`.
 
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use bollard::query_parameters::{DownloadFromContainerOptionsBuilder, UploadToContainerOptionsBuilder};
 use futures::TryStreamExt as _;
+use tempfile::NamedTempFile;
 
 use super::Engine;
 use crate::docker::{flow, refused};
@@ -54,7 +56,7 @@ impl Engine {
         let mut stream = self.client.download_from_container(id, Some(options));
         let (sender, reader) = flow::from_engine();
         let own = to.clone();
-        let taking = tokio::task::spawn_blocking(move || unpack(reader, &own));
+        let taking = tokio::task::spawn_blocking(move || receive(reader, &own));
         let received = async {
             while let Some(chunk) = stream.try_next().await? {
                 // Whoever does not read any more says why below.
@@ -68,7 +70,7 @@ impl Engine {
         drop(sender);
         let taken = taking.await?;
         received.context("fetch a file from the engine")?;
-        taken.with_context(|| format!("write {}", to.display()))
+        taken.and_then(|file| keep(file, to)).with_context(|| format!("write {}", to.display()))
     }
 }
 
@@ -100,13 +102,27 @@ fn pack(files: &[(PathBuf, String)], writer: flow::Writer) -> Result<()> {
     Ok(())
 }
 
-/// The one file of an archive.
-fn unpack(archive: impl std::io::Read, to: &Path) -> Result<()> {
+/// The one file of an archive, beside its place: what is there stays until all of it has come. A pipe or a device has
+/// nothing to lose.
+fn receive(archive: impl std::io::Read, to: &Path) -> Result<Option<NamedTempFile>> {
     let mut archive = tar::Archive::new(archive);
     let mut entry = archive.entries()?.next().context("the engine sent nothing")??;
-    if let Some(dir) = to.parent().filter(|dir| !dir.as_os_str().is_empty()) {
-        fs_err::create_dir_all(dir)?;
+    let dir = to.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs_err::create_dir_all(dir)?;
+    if to.exists() && !to.is_file() {
+        std::io::copy(&mut entry, &mut fs_err::File::create(to)?)?;
+        return Ok(None);
     }
-    std::io::copy(&mut entry, &mut fs_err::File::create(to)?)?;
-    Ok(())
+    // As a file that is made anew, or as the one that was there.
+    let mode = std::fs::metadata(to).map_or(0o666, |old| old.permissions().mode());
+    let permissions = std::fs::Permissions::from_mode(mode);
+    let mut file = tempfile::Builder::new().permissions(permissions).tempfile_in(dir)?;
+    std::io::copy(&mut entry, &mut file)?;
+    Ok(Some(file))
+}
+
+fn keep(file: Option<NamedTempFile>, to: &Path) -> Result<()> {
+    // By a link the user means what it leads to.
+    let to = std::fs::canonicalize(to).unwrap_or_else(|_| to.to_owned());
+    file.map_or(Ok(()), |file| Ok(file.persist(to).map(drop)?))
 }

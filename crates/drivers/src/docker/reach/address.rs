@@ -1,4 +1,4 @@
-//! How an engine is reached, as the `docker` command's variables say it.
+//! How an engine is reached, as the `docker` command's variables and contexts say it.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use bollard::{API_DEFAULT_VERSION, Docker as Client};
 use model::{Fault, Reason};
 use serde::{Deserialize, Serialize};
 
-use super::{ssh::Target, ssh_refused, tls};
+use super::{context, ssh::Target, ssh_refused, tls};
 use crate::docker::engine::{absent, ready};
 
 const SOCKET: &str = "unix:///var/run/docker.sock";
@@ -28,15 +28,18 @@ impl Address {
     /// `docker-env` points DOCKER_HOST into a node; the engine of the nodes is the one from before that.
     fn of(var: impl Fn(&str) -> Option<String>) -> Address {
         let var = |name: &str| var(name).filter(|value| !value.is_empty());
+        let own = || var("HOME").map(|home| PathBuf::from(home).join(".docker"));
+        let docker = var("DOCKER_CONFIG").map(PathBuf::from).or_else(own).unwrap_or_default();
         let prefix = if var("MINIKUBE_ACTIVE_DOCKERD").is_some() { "MINIKUBE_EXISTING_" } else { "" };
-        let var = |name: &str| var(&format!("{prefix}{name}"));
-        let own = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".docker"));
-        let certs = var("DOCKER_CERT_PATH").map(PathBuf::from).or_else(own);
-        Address {
-            host: var("DOCKER_HOST").unwrap_or_else(|| SOCKET.to_owned()),
-            // Kept for processes that are elsewhere.
-            certs: var("DOCKER_TLS_VERIFY").and(certs).map(|path| std::path::absolute(&path).unwrap_or(path)),
-        }
+        let before = |name: &str| var(&format!("{prefix}{name}"));
+        let Some(host) = before("DOCKER_HOST") else {
+            return context::address(var("DOCKER_CONTEXT"), &docker)
+                .unwrap_or_else(|| Address { host: SOCKET.to_owned(), certs: None });
+        };
+        let certs = before("DOCKER_CERT_PATH").map_or(docker, PathBuf::from);
+        // Kept for processes that are elsewhere.
+        let certs = before("DOCKER_TLS_VERIFY").map(|_| std::path::absolute(&certs).unwrap_or(certs));
+        Address { host, certs }
     }
 
     /// A file of this host, whoever answers there.
@@ -70,6 +73,7 @@ impl Address {
                     .await
                     .map_err(|why| absent(&why))
             }
+            (context::SCHEME, _) => Err(context::unknown(rest)),
             _ => {
                 let message =
                     format!("DOCKER_HOST={host}: engines are reached by unix://, tcp:// and ssh://");

@@ -1,6 +1,7 @@
 //! How an engine is reached: by a socket, by TCP with and without TLS, by SSH.
 
 mod address;
+mod context;
 mod ssh;
 mod ssh_refused;
 mod ssh_session;
