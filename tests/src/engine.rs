@@ -104,8 +104,21 @@ impl Engine {
         self.dir.join("docker.sock")
     }
 
-    /// Starts it, again perhaps, and waits until it answers.
+    /// Starts it, again perhaps, and waits until it answers. It gives its containerd 15 s, which on a busy machine may be
+    /// too few: whoever else runs engines starts them again, too.
     pub fn up(&mut self) {
+        self.spawn();
+        eventually("the engine", Duration::from_secs(90), || {
+            if let Some(Ok(Some(ended))) = self.process.as_mut().map(Child::try_wait) {
+                self.spawn();
+                return Err(format!("it ended: {ended}"));
+            }
+            let ran = self.docker(&["version"]);
+            if ran.code == 0 { Ok(()) } else { Err(ran.stderr) }
+        });
+    }
+
+    fn spawn(&mut self) {
         std::fs::create_dir_all(&self.dir).expect("make the engine's directory");
         let at = |name: &str| self.dir.join(name);
         let log = File::options().create(true).append(true).open(at("log")).expect("the engine's log");
@@ -133,10 +146,6 @@ impl Engine {
         command.stdin(Stdio::null()).stdout(log).stderr(log_too);
         let started = command.spawn();
         self.process = Some(started.expect("dockerd: it comes with Debian's docker.io, see the Makefile"));
-        eventually("the engine", Duration::from_secs(60), || {
-            let ran = self.docker(&["version"]);
-            if ran.code == 0 { Ok(()) } else { Err(ran.stderr) }
-        });
     }
 
     /// Its containers end with it.

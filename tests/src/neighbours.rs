@@ -43,8 +43,12 @@ impl Neighbours {
         }
     }
 
+    /// Theirs, or what theirs are in.
     pub fn have_group(&self, path: &str) -> bool {
-        self.groups.iter().any(|group| path.contains(&format!("{group}/")) || path.ends_with(group.as_str()))
+        self.groups.iter().any(|group| {
+            let above = group.rsplit_once('/').map_or("", |(above, _)| above);
+            path.contains(&format!("{group}/")) || path.ends_with(group) || path.ends_with(above)
+        })
     }
 
     /// A line of mountinfo: whatever a cluster mounts on the host is of its home, its engine or our own place there.
