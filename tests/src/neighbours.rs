@@ -47,7 +47,9 @@ impl Neighbours {
     pub fn have_group(&self, path: &str) -> bool {
         self.groups.iter().any(|group| {
             let above = group.rsplit_once('/').map_or("", |(above, _)| above);
-            path.contains(&format!("{group}/")) || path.ends_with(group) || path.ends_with(above)
+            path.contains(&format!("{group}/"))
+                || path.ends_with(group)
+                || !above.is_empty() && path.ends_with(above)
         })
     }
 

@@ -55,10 +55,11 @@ pub fn by_tls(lab: &Lab) {
     refused_for(lab, "tls", &with("/nowhere"), "/nowhere/ca.pem", "DOCKER_CERT_PATH names");
 
     let certs = by[2].1;
-    let endpoint =
-        format!("host={},ca={certs}/ca.pem,cert={certs}/cert.pem,key={certs}/key.pem", by[0].1);
+    let endpoint = format!("host={},ca={certs}/ca.pem,cert={certs}/cert.pem,key={certs}/key.pem", by[0].1);
     let mut docker = Command::new("docker");
-    docker.args(["context", "create", CONTEXT, "--docker", &endpoint]).env("DOCKER_CONFIG", lab.docker_config());
+    docker
+        .args(["context", "create", CONTEXT, "--docker", &endpoint])
+        .env("DOCKER_CONFIG", lab.docker_config());
     assert!(docker.output().expect("run docker").status.success(), "{docker:?}");
     refused(lab, &[("DOCKER_HOST", ""), ("DOCKER_CONTEXT", "gone")], "context \"gone\"", "docker context ls");
     let started = run(&["start", "-p", "tls", "--driver=docker"]).ok();

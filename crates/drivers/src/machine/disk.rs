@@ -77,7 +77,10 @@ pub fn fill(home: &Home, machine: &str, leave: u64) -> Result<()> {
         return Err(shares_the_disk(machine).into());
     }
     // The disk, and nothing that will be covered by it in a moment.
-    ensure!(own(home, machine, DIRECTORY)?.is_some(), "the disk of {machine} is not in its place yet: try again");
+    ensure!(
+        own(home, machine, DIRECTORY)?.is_some(),
+        "the disk of {machine} is not in its place yet: try again"
+    );
     fs_err::write(paths.full_mark(), crate::boot_id())?;
     let file = files::create(home, machine, &inside(), 0o600)?;
     let mut length = 0;

@@ -58,8 +58,7 @@ impl Login {
     /// images are given to everybody.
     pub async fn to(reference: &Reference) -> Option<Login> {
         let host = reference.host().to_owned();
-        let found =
-            tokio::task::spawn_blocking(move || find(&host).context("the login cannot be read"));
+        let found = tokio::task::spawn_blocking(move || find(&host).context("the login cannot be read"));
         match found.await {
             Ok(Ok(login)) => login,
             Ok(Err(e)) => {

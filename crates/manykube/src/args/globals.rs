@@ -75,6 +75,8 @@ impl Globals {
             ("--lock-timeout", lock_timeout.as_deref()),
         ];
         let flags = flags.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned());
-        flags.chain(values.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)))).collect()
+        flags
+            .chain(values.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?))))
+            .collect()
     }
 }

@@ -1,7 +1,7 @@
 //! What is there: the planner's and `status`' view of machines, agents and the API.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bootstrap::Identity;
@@ -22,6 +22,9 @@ const LOOK: Duration = Duration::from_millis(1500);
 /// But a busy API server is not one that is stopped: who refuses connections is known at once, who is slow is waited
 /// for. Many nodes on few cores make it take seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// An API server that is not ready for longer than this is broken, or begins.
+const PASSING: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 const NAME_LABEL: &str = "minikube.k8s.io/name";
 const CONTROLLERS: &str = "kube-controller-manager.yaml";
 
@@ -272,9 +275,14 @@ pub async fn status(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Resu
 
 async fn apiserver(identity: &Identity, cluster: &Cluster, node: &Node) -> Apiserver {
     let Ok(client) = api::client(identity, node.ip, cluster.api_port) else { return Apiserver::Error };
-    match api::health(&client, PATIENCE).await {
-        Ok(Health::Ready) => Apiserver::Running,
-        Ok(Health::Serving) => Apiserver::Error,
-        Err(_) => Apiserver::Stopped,
+    let began = Instant::now();
+    loop {
+        match api::health(&client, PATIENCE).await {
+            Ok(Health::Ready) => return Apiserver::Running,
+            // On a busy host one look at etcd may be late, and the next one is not.
+            Ok(Health::Serving) if began.elapsed() < PASSING => tokio::time::sleep(LOOK_AGAIN).await,
+            Ok(Health::Serving) => return Apiserver::Error,
+            Err(_) => return Apiserver::Stopped,
+        }
     }
 }

@@ -124,7 +124,8 @@ fn saved(args: &SaveArgs) -> Option<Packed> {
 
 /// As an archive on standard input, which is what a build takes, too.
 fn built(args: &BuildArgs) -> Result<Option<Packed>> {
-    let BuildArgs { path: named, tag, file, build_arg, build_env, build_opt, push, node, all: everywhere } = args;
+    let BuildArgs { path: named, tag, file, build_arg, build_env, build_opt, push, node, all: everywhere } =
+        args;
     let path = Path::new(named);
     let is_url = named.contains("://") || named.starts_with("git@");
     if named == "-" || is_url {

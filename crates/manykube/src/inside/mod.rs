@@ -33,12 +33,7 @@ const INSIDE: &str = "MANYKUBE_INSIDE";
 pub const VARIABLES: [&str; 2] = [INSIDE, crate::state::handout::VARIABLE];
 
 /// Runs the command by the engine if that is where it belongs; `None` when it is to be run here.
-pub fn instead(
-    ctx: &Ctx,
-    globals: &Globals,
-    command: &Commands,
-    argv: Vec<String>,
-) -> Result<Option<u8>> {
+pub fn instead(ctx: &Ctx, globals: &Globals, command: &Commands, argv: Vec<String>) -> Result<Option<u8>> {
     let address = door::address(&ctx.home, &ctx.profile).unwrap_or_else(Address::of_environment);
     let here = host::is_root() && address.is_socket();
     if here || host::env(INSIDE).is_some() || !needs::machines(command) {

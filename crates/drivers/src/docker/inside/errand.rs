@@ -99,8 +99,7 @@ impl Engine {
 
 /// While the command runs, signals are the command's; before and after that they are for us.
 async fn unless_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    let (mut interrupt, mut terminate) =
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {
         done = work => done,
         _ = interrupt.recv() => Err(interrupted().into()),

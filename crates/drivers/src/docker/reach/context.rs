@@ -89,7 +89,8 @@ mod tests {
         let meta = format!("contexts/meta/{id}/meta.json");
         let text = r#"{"Name":"far","Metadata":{},"Endpoints":{"docker":{"Host":"tcp://h:2376","SkipTLSVerify":false}}}"#;
         let ca = format!("contexts/tls/{id}/docker/ca.pem");
-        let dir = docker(&[("config.json", r#"{"auths":{},"currentContext":"far"}"#), (&meta, text), (&ca, "")]);
+        let dir =
+            docker(&[("config.json", r#"{"auths":{},"currentContext":"far"}"#), (&meta, text), (&ca, "")]);
         let far = address(None, dir.path()).unwrap();
         assert_eq!(far.host, "tcp://h:2376");
         assert_eq!(far.certs, Some(dir.path().join("contexts/tls").join(&id).join("docker")));
