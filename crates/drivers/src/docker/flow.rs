@@ -35,7 +35,7 @@ impl Write for Writer {
     }
 }
 
-/// The engine did not want to have more.
+/// Whoever reads what we write did not want to have more.
 pub fn gave_up(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<io::Error>();
     io.is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)

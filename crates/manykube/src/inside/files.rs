@@ -165,11 +165,6 @@ fn directory(path: PathBuf) -> Result<(std::fs::File, Packing)> {
     Ok((std::os::fd::OwnedFd::from(reader).into(), packing))
 }
 
-/// Nobody wanted to have more.
-pub fn gave_up(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
 fn archive(dir: &Path, writer: impl std::io::Write) -> Result<()> {
     let mut out = std::io::BufWriter::new(writer);
     let mut tar = tar::Builder::new(&mut out);

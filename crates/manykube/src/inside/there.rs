@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use drivers::docker::inside::{Errand, Input, Luggage, Outcome, Place, Volume};
+use drivers::docker::inside::{Errand, Input, Luggage, Outcome, Place, Volume, gave_up};
 use model::{Fault, Reason};
 
 use super::{Call, files, mirror};
@@ -72,7 +72,7 @@ impl There {
         mirror::update(call.ctx, outcome.fetched.as_deref())?;
         if let Some(packing) = packing {
             // The command may have ended before it read all; then it has said why.
-            packing.await?.or_else(|e| if files::gave_up(&e) { Ok(()) } else { Err(e) })?;
+            packing.await?.or_else(|e| if gave_up(&e) { Ok(()) } else { Err(e) })?;
         }
         if let Commands::Delete(args) = call.command
             && args.purge

@@ -23,6 +23,7 @@ use bollard::Docker as Client;
 use model::Fault;
 
 use super::Address;
+pub use super::flow::gave_up;
 pub use enter::NOT_RUN;
 pub use errand::Outcome;
 pub use luggage::Luggage;
