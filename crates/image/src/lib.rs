@@ -9,7 +9,7 @@ mod arrival;
 mod build;
 mod check;
 mod clone;
-mod hash;
+pub mod hash;
 mod human;
 mod manifest;
 mod pins;

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use image::hash;
 use model::{Fault, Reason};
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
 
 use super::Address;
 
@@ -61,7 +61,7 @@ fn in_use(docker: &Path) -> String {
 }
 
 fn read(name: &str, docker: &Path) -> Result<Address> {
-    let id: String = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = hash::bytes(name.as_bytes());
     let contexts = docker.join("contexts");
     let text = fs_err::read(contexts.join("meta").join(&id).join("meta.json"))?;
     let meta: Meta = serde_json::from_slice(&text).with_context(|| format!("read the context {name:?}"))?;
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_one_in_use_unless_another_is_named() {
-        let id: String = Sha256::digest("far").iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = hash::bytes(b"far");
         let meta = format!("contexts/meta/{id}/meta.json");
         let text = r#"{"Name":"far","Metadata":{},"Endpoints":{"docker":{"Host":"tcp://h:2376","SkipTLSVerify":false}}}"#;
         let ca = format!("contexts/tls/{id}/docker/ca.pem");
