@@ -43,11 +43,14 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
     let running: Vec<String> =
         machines.iter().filter(|(_, s)| **s == Machine::Running).map(|(m, _)| m.clone()).collect();
     let (network, api) = tokio::join!(driver.network_is_up(cluster, &running), api);
-    // An API that does not answer may still be that of a cluster which was set up long ago.
+    // An API that does not answer may still be that of a cluster which was set up long ago. It may also have said
+    // that it is ready and be silent now: its etcd has just lost its majority.
     let remembered = configured_file(home, &cluster.name).exists();
     let (configured, system_ready) = match &api {
         Some((Health::Ready, client)) => {
-            tokio::join!(is_configured(client), is_system_ready(client, cluster))
+            let (marked, ready) =
+                tokio::join!(api::is_marked(client, LOOK), is_system_ready(client, cluster));
+            (marked.unwrap_or(remembered), ready)
         }
         _ => (remembered, false),
     };
@@ -206,10 +209,6 @@ pub async fn agent(home: &Home, machine: &str) -> Option<NodeState> {
 pub fn client(home: &Home, cluster: &Cluster) -> Option<kube::Client> {
     let identity = Identity::load(home, &cluster.name).ok()?;
     api::client(&identity, cluster.endpoint()?, cluster.api_port).ok()
-}
-
-async fn is_configured(client: &kube::Client) -> bool {
-    api::is_marked(client, LOOK).await.unwrap_or(false)
 }
 
 async fn is_system_ready(client: &kube::Client, cluster: &Cluster) -> bool {
