@@ -101,7 +101,7 @@ chaos: image ## Break nodes at random for ten minutes (CHAOS_MINUTES, CHAOS_SEED
 test-crash: image ## Kill every command at every place that it passes, run it again and look at the cluster (an hour or more)
 	CRASH=all cargo test --release --locked --workspace --test crash -- --test-threads=1 --nocapture
 
-vm: image ## Walk nodes through their life on Debian's kernel with cgroup v2, in virtual machines (root, qemu-system-x86; WALK=native, docker: only this one)
+vm: image ## Walk nodes through their life on Debian's kernel with cgroup v2, in virtual machines (root, qemu-system-x86; WALK=native, docker, rootless: only this one)
 	tests/vm/run $(WALK)
 
 clean: ## Remove what cargo built (the node images in the home's cache stay)

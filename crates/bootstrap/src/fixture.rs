@@ -53,6 +53,7 @@ pub fn options() -> Options {
         proxy_mode: ProxyMode::Nftables,
         nameservers: vec!["192.0.2.53".parse().unwrap()],
         cgroup_v1: false,
+        user_namespace: false,
         join: None,
         hold_api: false,
         by_kubeadm: false,

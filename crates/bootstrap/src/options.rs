@@ -13,6 +13,8 @@ pub struct Options {
     pub nameservers: Vec<Ipv4Addr>,
     /// The host has cgroup v1, which a kubelet refuses unless it is told not to.
     pub cgroup_v1: bool,
+    /// Nodes are in a user namespace (a rootless engine's): what is the whole host's is not theirs to change.
+    pub user_namespace: bool,
     /// Set for a control plane that joins an etcd which is there: the value of `--initial-cluster`.
     pub join: Option<String>,
     /// A control plane whose API server waits until it is let go.

@@ -9,6 +9,7 @@ pub mod machine;
 pub mod native;
 mod process;
 mod terminal;
+pub mod user_namespace;
 
 pub use driver::{Bind, Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
 pub use faults::{Faults, Loss};

@@ -50,6 +50,9 @@ pub fn configuration(cluster: &Cluster, options: &Options) -> Value {
     if options.cgroup_v1 {
         configuration["failCgroupV1"] = false.into();
     }
+    if options.user_namespace {
+        configuration["featureGates"] = json!({ "KubeletInUserNamespace": true });
+    }
     configuration
 }
 
@@ -101,5 +104,13 @@ mod tests {
         let of = |cgroup_v1| configuration(&cluster, &Options { cgroup_v1, ..fixture::options() });
         assert_eq!(of(true)["failCgroupV1"], false);
         assert_eq!(of(false).get("failCgroupV1"), None);
+    }
+
+    #[test]
+    fn a_user_namespace_is_spoken_of_only_there() {
+        let cluster = fixture::cluster(1, 0);
+        let of = |user_namespace| configuration(&cluster, &Options { user_namespace, ..fixture::options() });
+        assert_eq!(of(true)["featureGates"]["KubeletInUserNamespace"], true);
+        assert_eq!(of(false).get("featureGates"), None);
     }
 }

@@ -60,7 +60,7 @@ fn config(cluster: &Cluster, node: &Node, options: &Options) -> Result<String> {
     self::own::init(&mut init, &own);
     let mut shared = cluster::configuration(cluster);
     self::own::cluster(&mut shared, &own);
-    let mut proxy = proxy::configuration(cluster, options.proxy_mode);
+    let mut proxy = proxy::configuration(cluster, options);
     self::own::proxy(&mut proxy, &cluster.node_defaults);
     yaml::to_documents(&[init, shared, kubelet::of_node(cluster, node, options), proxy])
 }

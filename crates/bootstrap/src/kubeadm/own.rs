@@ -62,7 +62,7 @@ pub const IGNORE_FLAG: &str = "ignore-preflight-errors";
 
 pub fn kubelet(document: &mut Value, config: &NodeConfig) {
     if !config.feature_gates.is_empty() {
-        document["featureGates"] = json!(config.feature_gates);
+        merge_into(document, json!({ "featureGates": config.feature_gates }));
     }
     for patch in patches(config, &["KubeletConfiguration"]) {
         merge_into(document, patch);

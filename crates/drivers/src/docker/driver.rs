@@ -17,7 +17,7 @@ use ipnet::Ipv4Net;
 use model::{Cluster, DriverKind, Fault, Reason};
 
 use super::container::{self, is_missing};
-use super::{Docker, engine, image, network, pull, refused, size};
+use super::{Docker, engine, image, network, podman, pull, refused, rootless, size};
 use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
 use crate::faults::Faults;
 use crate::machine::{self, Paths};
@@ -33,6 +33,9 @@ impl Driver for Docker {
     }
 
     async fn preflight(&self) -> Result<(), Fault> {
+        if self.kind == DriverKind::Podman {
+            podman::is_roots()?;
+        }
         engine::suits(self.client().await?).await
     }
 
@@ -108,6 +111,7 @@ impl Driver for Docker {
             binds: container::staged(&spec.binds),
             // What the container finds is another one.
             cgroup: Cgroup { version: Version::of_host()?, path: "".into() },
+            processors: size::limits(spec).processors().to_vec(),
         };
         fs_err::write(paths.launch_file(), serde_json::to_vec(&launch)?)?;
         // One that ended is made anew: what it is to be may have changed since.
@@ -221,6 +225,7 @@ impl Driver for Docker {
     }
 
     async fn has_image(&self, image: &NodeImage) -> Result<bool> {
+        rootless::owns(image)?;
         image::has(self.client().await?, image).await
     }
 

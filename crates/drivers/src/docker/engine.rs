@@ -6,7 +6,7 @@ use bollard::Docker as Client;
 use model::{Fault, Reason};
 use tokio::time::timeout;
 
-use super::podman;
+use super::{podman, rootless};
 
 /// On a busy machine it may take its time.
 pub const ANSWER: Duration = Duration::from_secs(15);
@@ -24,21 +24,7 @@ pub async fn ready(client: Client) -> Result<Client, String> {
 /// Can nodes be containers of this engine, and reached from here?
 pub async fn suits(client: &Client) -> Result<(), Fault> {
     let info = client.info().await.map_err(|e| absent(&e.to_string()))?;
-    let rootless = info.security_options.iter().flatten().any(|o| o.contains("rootless"));
-    let fault = |message: &str| Fault::new(Reason::DriverNotHealthy, message);
-    if rootless {
-        // It could not limit nodes, nor would a kubelet find the controllers that it needs.
-        let v1 = info.cgroup_version.is_some_and(|v| v == bollard::models::SystemInfoCgroupVersionEnum::_1);
-        let what = if v1 {
-            ", on a host with cgroup v1, where nodes cannot be"
-        } else {
-            ", which is not supported yet"
-        };
-        return Err(fault(&format!("This Docker engine is rootless{what}")).advice(
-            "Use the host's own engine (DOCKER_HOST=unix:///var/run/docker.sock), or --driver=native as root",
-        ));
-    }
-    Ok(())
+    if rootless::is_rootless(&info) { rootless::suits(&info) } else { Ok(()) }
 }
 
 pub fn absent(why: &str) -> Fault {

@@ -11,6 +11,13 @@ use tokio::sync::mpsc;
 /// How much is kept for whoever is the slower one.
 const CHUNKS: usize = 8;
 
+/// As engines read them: Docker's knows no files with holes.
+pub fn archive<W: Write>(to: W) -> tar::Builder<W> {
+    let mut tar = tar::Builder::new(to);
+    tar.sparse(false);
+    tar
+}
+
 /// What is written here is sent to the engine, as fast as it takes it.
 pub struct Writer {
     sender: feed::Sender<io::Result<Bytes>>,
@@ -63,5 +70,23 @@ impl Read for Reader {
         let length = buffer.len().min(self.current.len());
         buffer[..length].copy_from_slice(&self.current.split_to(length));
         Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_with_holes_are_files_like_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("holes");
+        std::fs::File::create(&path).unwrap().set_len(1 << 20).unwrap();
+        let mut tar = archive(Vec::new());
+        tar.append_path_with_name(&path, "holes").unwrap();
+        let packed = tar.into_inner().unwrap();
+        let mut packed = tar::Archive::new(packed.as_slice());
+        let entry = packed.entries().unwrap().next().unwrap().unwrap();
+        assert_eq!(entry.header().entry_type(), tar::EntryType::Regular);
     }
 }

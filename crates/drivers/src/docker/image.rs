@@ -68,7 +68,7 @@ fn pack(image: &NodeImage, writer: Writer, progress: Arc<LayerProgress>) -> Resu
     let told =
         move |done| progress(LayerEvent { layer: "system".to_owned(), doing: Doing::Sending, done, total });
     let pipe = Pipe { writer, done: 0, total, told: Box::new(told) };
-    let mut tar = tar::Builder::new(std::io::BufWriter::with_capacity(CHUNK, pipe));
+    let mut tar = flow::archive(std::io::BufWriter::with_capacity(CHUNK, pipe));
     tar.follow_symlinks(false);
     for entry in fs_err::read_dir(image.rootfs())? {
         let (entry, name) = entry.map(|e| (e.path(), e.file_name()))?;

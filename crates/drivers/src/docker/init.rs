@@ -38,6 +38,7 @@ fn begin() -> Result<Never> {
         Version::V2(one) => {
             fs_err::create_dir_all(Path::new(&one.mount).join("init.scope"))?;
             launch.cgroup.settle()?;
+            launch.cgroup.pin(&launch.processors)?;
         }
         // podman gives none with v1: all nodes would have their pods at the top of the host's.
         Version::V1(_) => {

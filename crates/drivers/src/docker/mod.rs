@@ -18,6 +18,7 @@ mod podman;
 mod pull;
 mod reach;
 mod refused;
+mod rootless;
 mod size;
 
 use std::ffi::OsString;
@@ -38,6 +39,9 @@ const PROFILE: &str = "manykube.profile";
 const HOME: &str = "manykube.home";
 /// Of a container that a command runs in.
 const INSIDE: &str = "manykube.inside";
+
+/// Set for a command that is run by an engine: that engine's address where it runs.
+pub const ENGINE: &str = "MANYKUBE_ENGINE";
 
 /// The program of ours that a container begins with.
 pub const INIT: &str = "docker-init";

@@ -89,7 +89,7 @@ async fn reachable(client: &Client, home: &Home, cluster: &Cluster) -> Result<()
     }
     Err(Fault::new(
         Reason::DriverNotHealthy,
-        "The engine's networks cannot be reached from here: it is remote, rootless or in a virtual machine, which is not supported yet",
+        "The engine's networks cannot be reached from here: it is in another network than this command",
     )
     .advice("Use an engine of this host, or --driver=native as root")
     .into())

@@ -1,10 +1,13 @@
 //! Where podman's service is. What it does otherwise than Docker is found by asking, not by its name.
 
+use std::path::Path;
+
 use bollard::{ClientVersion, Docker as Client};
 use model::{Fault, Reason};
 use tokio::time::timeout;
 
 use super::engine::ANSWER;
+use super::rootless;
 
 const SOCKET: &str = "/run/podman/podman.sock";
 const PATIENCE_SECONDS: u64 = 600;
@@ -13,9 +16,17 @@ const PATIENCE_SECONDS: u64 = 600;
 const VERSION: &ClientVersion = &ClientVersion { major_version: 1, minor_version: 41 };
 
 /// By podman's own variable, or where systemd's unit has it.
-pub fn connect() -> Result<Client, Fault> {
+fn address() -> String {
     let host = std::env::var("CONTAINER_HOST").ok().filter(|host| !host.is_empty());
-    let socket = host.unwrap_or_else(|| format!("unix://{SOCKET}"));
+    host.unwrap_or_else(|| format!("unix://{SOCKET}"))
+}
+
+pub fn is_roots() -> Result<(), Fault> {
+    rootless::podman(Path::new(address().trim_start_matches("unix://")))
+}
+
+pub fn connect() -> Result<Client, Fault> {
+    let socket = address();
     if !socket.starts_with("unix://") {
         let message = format!("CONTAINER_HOST={socket}: podman on another host is not supported");
         return Err(Fault::new(Reason::DriverNotHealthy, message)
@@ -42,5 +53,5 @@ pub fn absent(why: &str) -> Fault {
 
 /// For those who have no other engine.
 pub fn is_there() -> bool {
-    std::path::Path::new(SOCKET).exists()
+    Path::new(SOCKET).exists()
 }

@@ -23,7 +23,7 @@ pub fn size(spec: &MachineSpec) -> Size {
     let memory = (spec.memory_mib > 0).then(|| i64::from(spec.memory_mib) << 20);
     Size {
         nano_cpus: limits.quota().map(|cpus| i64::from(cpus) * 1_000_000_000),
-        cpuset: limits.quota().map(|_| limits.cpuset().to_owned()),
+        cpuset: limits.quota().map(|_| limits.cpuset()),
         memory,
         memory_swap: memory.map(|_| -1),
     }
@@ -36,7 +36,7 @@ pub fn change(spec: &MachineSpec) -> ContainerUpdateBody {
     let cpus = limits.quota().unwrap_or_else(|| limits.host_cpus());
     ContainerUpdateBody {
         nano_cpus: Some(i64::from(cpus) * 1_000_000_000),
-        cpuset_cpus: Some(limits.cpuset().to_owned()),
+        cpuset_cpus: Some(limits.cpuset()),
         memory: size.memory,
         memory_swap: size.memory_swap,
         ..ContainerUpdateBody::default()

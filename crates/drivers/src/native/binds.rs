@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use nix::mount::{MsFlags, mount};
-use rustix::fs::CWD;
+use rustix::fs::{CWD, StatVfsMountFlags};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use crate::driver::Bind;
@@ -34,10 +34,24 @@ pub fn put(tree: &OwnedFd, wanted: &Bind) -> Result<()> {
     }
     move_mount(tree.as_fd(), "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
         .with_context(|| format!("show {} at {}", wanted.host.display(), wanted.node))?;
-    if wanted.read_only {
-        let flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
-        mount(None::<&str>, at, None::<&str>, flags, None::<&str>)
-            .with_context(|| format!("make {} read-only", wanted.node))?;
-    }
-    Ok(())
+    if wanted.read_only { make_read_only(at) } else { Ok(()) }
+}
+
+/// With what else it is: in a user namespace nobody may take off what came with a mount of the host's.
+pub fn make_read_only(at: &Path) -> Result<()> {
+    const KEPT: [(StatVfsMountFlags, MsFlags); 6] = [
+        (StatVfsMountFlags::NOSUID, MsFlags::MS_NOSUID),
+        (StatVfsMountFlags::NODEV, MsFlags::MS_NODEV),
+        (StatVfsMountFlags::NOEXEC, MsFlags::MS_NOEXEC),
+        (StatVfsMountFlags::NOATIME, MsFlags::MS_NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MsFlags::MS_NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MsFlags::MS_RELATIME),
+    ];
+    let has =
+        rustix::fs::statvfs(at).with_context(|| format!("look at the mount of {}", at.display()))?.f_flag;
+    let kept = KEPT.into_iter().filter(|(flag, _)| has.contains(*flag)).map(|(_, flag)| flag);
+    let flags =
+        kept.fold(MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY, |all, flag| all | flag);
+    mount(None::<&str>, at, None::<&str>, flags, None::<&str>)
+        .with_context(|| format!("make {} read-only", at.display()))
 }

@@ -209,6 +209,7 @@ impl Native {
             agent: crate::agent::program(&self.home)?,
             binds: spec.binds.clone(),
             cgroup,
+            processors: Vec::new(),
         };
         fs_err::write(paths.launch_file(), serde_json::to_vec(&launch)?)?;
         fresh_dir(&paths.work())?;

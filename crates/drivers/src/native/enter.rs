@@ -15,8 +15,9 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, chdir, execvpe, fork};
 use rustix::process::{PidfdFlags, pidfd_open};
 
-use super::cgroup::{Cgroup, join};
+use super::cgroup::{Cgroup, affinity, join};
 use super::pty;
+use crate::user_namespace;
 
 pub fn main(args: &[OsString]) -> ExitCode {
     match enter(args) {
@@ -44,6 +45,10 @@ fn enter(args: &[OsString]) -> Result<u8> {
     // Opened now: the paths mean nothing any more once the namespaces are entered. Used by the child
     // only: this process would outlive the machine by a moment and keep its cgroup from being removed.
     let mut doors = cgroup.doors()?;
+    if user_namespace::is_own() {
+        // The machine's cgroup may not be able to say on which processors it runs.
+        affinity::follow(target)?;
+    }
     let all = CloneFlags::CLONE_NEWNS
         | CloneFlags::CLONE_NEWUTS
         | CloneFlags::CLONE_NEWIPC

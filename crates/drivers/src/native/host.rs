@@ -78,14 +78,17 @@ fn notices(raised: &[Raised], nodes: usize) -> Vec<Notice> {
     };
     let nodes = if nodes == 1 { "1 node".to_owned() } else { format!("{nodes} nodes") };
     let (done, refused) = (list(false), list(true));
+    let by_hand = raised.iter().filter(|r| r.refused.is_some());
+    let by_hand: Vec<String> = by_hand.map(|r| format!("{}={}", settings::name(&r.setting), r.to)).collect();
     let why = raised.iter().find_map(|r| r.refused.as_deref()).unwrap_or_default();
     let told = (!done.is_empty()).then(|| {
         Notice::Told(format!("Raised for {nodes}, until the last machine stops: {}", done.join(", ")))
     });
     let warned = (!refused.is_empty()).then(|| {
         Notice::Warning(format!(
-            "{nodes} may need more than this host allows, and it could not be raised ({why}): {}",
-            refused.join(", ")
+            "{nodes} may need more than this host allows, and it could not be raised ({why}): {}; as root, run: sysctl -w {}",
+            refused.join(", "),
+            by_hand.join(" ")
         ))
     });
     told.into_iter().chain(warned).collect()
@@ -119,6 +122,10 @@ fn other_bridges() -> bool {
 
 /// When the home's last machine has stopped.
 pub fn restore(home: &Home) -> Result<()> {
+    // Who is not root has changed none.
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
     let _lock = settings::lock(Path::new(RUN))?;
     // Somebody else's bridge (Docker's, another home's) needs it now, whatever was before us.
     of_namespace(home).restore(|setting| setting == FORWARD && other_bridges())?;
@@ -152,7 +159,7 @@ mod tests {
             notices(&all, 33),
             [
                 Notice::Told("Raised for 33 nodes, until the last machine stops: fs.inotify.max_user_instances 128 -> 4096".into()),
-                Notice::Warning("33 nodes may need more than this host allows, and it could not be raised (read-only): kernel.pid_max 128 -> 4096".into()),
+                Notice::Warning("33 nodes may need more than this host allows, and it could not be raised (read-only): kernel.pid_max 128 -> 4096; as root, run: sysctl -w kernel.pid_max=4096".into()),
             ]
         );
         assert!(notices(&[raised(FORWARD, None)], 1).is_empty());

@@ -37,6 +37,9 @@ pub struct Launch {
     #[serde(default)]
     pub binds: Vec<Bind>,
     pub cgroup: super::cgroup::Cgroup,
+    /// Of the host, by number: all that it may run on, where the cgroup cannot say so.
+    #[serde(default)]
+    pub processors: Vec<usize>,
 }
 
 pub fn main(args: &[OsString]) -> ExitCode {

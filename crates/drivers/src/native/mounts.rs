@@ -15,6 +15,7 @@ use super::cgroup::Version;
 use super::disk::Disk;
 use super::launch::Launch;
 use crate::machine::Paths;
+use crate::user_namespace;
 
 /// Name, major, minor, mode: what a container runtime and a kubelet expect to find.
 const DEVICES: [(&str, u64, u64, u32); 9] = [
@@ -38,7 +39,7 @@ pub fn enter_root(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<
     let agent = root.join(AGENT_PATH.trim_start_matches('/'));
     bind(&launch.agent, &agent)?;
     // All nodes share the file: none may write to it.
-    change(&agent, MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY)?;
+    binds::make_read_only(&agent)?;
 
     special("proc", &root.join("proc"), "proc", MsFlags::empty(), "")?;
     special("sysfs", &root.join("sys"), "sysfs", MsFlags::empty(), "")?;
@@ -64,8 +65,10 @@ pub fn enter_root(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<
 }
 
 fn overlay(launch: &Launch, paths: &Paths, root: &Path) -> Result<()> {
+    // What an overlay notes of its files is for the host's root to write, unless it is the user's own notes.
+    let notes = if user_namespace::is_own() { ",userxattr" } else { "" };
     let options = format!(
-        "lowerdir={},upperdir={},workdir={}",
+        "lowerdir={},upperdir={},workdir={}{notes}",
         launch.image_rootfs.display(),
         paths.upper().display(),
         paths.work().display()
@@ -80,7 +83,12 @@ fn devices(dev: &Path) -> Result<()> {
     }
     nix::sys::stat::umask(Mode::empty());
     for (name, major, minor, mode) in DEVICES {
-        mknod(&dev.join(name), SFlag::S_IFCHR, Mode::from_bits_truncate(mode), makedev(major, minor))
+        let at = dev.join(name);
+        if user_namespace::is_own() {
+            lend(name, &at)?;
+            continue;
+        }
+        mknod(&at, SFlag::S_IFCHR, Mode::from_bits_truncate(mode), makedev(major, minor))
             .with_context(|| format!("make device {name}"))?;
     }
     nix::sys::stat::umask(Mode::from_bits_truncate(0o022));
@@ -104,6 +112,17 @@ fn devices(dev: &Path) -> Result<()> {
         symlink(to, dev.join(link)).with_context(|| format!("link {link}"))?;
     }
     Ok(())
+}
+
+/// A device that the engine has given us, where nobody may make one. What it has not is not missed: a user's engine
+/// has none that only the host's root may use.
+fn lend(name: &str, at: &Path) -> Result<()> {
+    let own = Path::new("/dev").join(name);
+    if !own.exists() {
+        return Ok(());
+    }
+    fs_err::write(at, "")?;
+    bind(&own, at)
 }
 
 /// The host's hierarchies again; the cgroup namespace shows the machine's own group as their root.
@@ -133,7 +152,7 @@ fn optional(root: &Path) {
     let target = root.join("lib/modules");
     if modules.is_dir() && std::fs::create_dir_all(&target).is_ok() {
         let _ = bind(modules, &target);
-        let _ = change(&target, MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY);
+        let _ = binds::make_read_only(&target);
     }
     let _ = special("bpf", &root.join("sys/fs/bpf"), "bpf", MsFlags::empty(), "");
 }

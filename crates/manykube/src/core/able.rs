@@ -73,6 +73,12 @@ fn not_here(driver: DriverKind, config: &NodeConfig, own: &NodeConfig) -> Result
              (modprobe loop)"
         ));
     }
+    if config.own_disk_mib().is_some() && drivers::user_namespace::is_own() {
+        return refuse(
+            "a disk of its own (--disk-size) is a loop device, which a rootless engine may not use"
+                .to_owned(),
+        );
+    }
     if own.extra_config.contains_key(&Component::KubeProxy) {
         return refuse(
             "kube-proxy is configured for all nodes alike: set its options for the whole cluster".to_owned(),

@@ -127,6 +127,7 @@ pub fn options(cluster: &Cluster, image: &NodeImage) -> Result<Options> {
         },
         nameservers: nameservers(),
         cgroup_v1: drivers::cgroup_v1()?,
+        user_namespace: drivers::user_namespace::is_own(),
         join: None,
         hold_api: false,
         by_kubeadm: false,

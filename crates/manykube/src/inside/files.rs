@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use drivers::docker::inside::{Input, Luggage};
+use drivers::docker::inside::{self, Input, Luggage};
 use model::{Fault, Reason};
 
 use crate::args::Commands;
@@ -167,7 +167,7 @@ fn directory(path: PathBuf) -> Result<(std::fs::File, Packing)> {
 
 fn archive(dir: &Path, writer: impl std::io::Write) -> Result<()> {
     let mut out = std::io::BufWriter::new(writer);
-    let mut tar = tar::Builder::new(&mut out);
+    let mut tar = inside::archive(&mut out);
     tar.follow_symlinks(false);
     let packed = tar.append_dir_all(".", dir);
     if packed.is_ok() {

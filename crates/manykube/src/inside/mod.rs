@@ -16,8 +16,8 @@ mod variables;
 mod ways;
 
 use anyhow::{Context as _, Result};
-use drivers::docker::Address;
 use drivers::docker::inside::{Engine, Errand, Input, Luggage, NOT_RUN, Outcome, Place, Whereabouts};
+use drivers::docker::{Address, ENGINE};
 use model::{DriverKind, Fault, Reason};
 
 use crate::args::{Commands, Globals};
@@ -30,7 +30,7 @@ use crate::{host, kubeconfig};
 /// Set for a command that is run by the engine: it is where it belongs.
 const INSIDE: &str = "MANYKUBE_INSIDE";
 /// What we say to ourselves, and the user did not.
-pub const VARIABLES: [&str; 2] = [INSIDE, crate::state::handout::VARIABLE];
+pub const VARIABLES: [&str; 3] = [INSIDE, ENGINE, crate::state::handout::VARIABLE];
 
 /// Runs the command by the engine if that is where it belongs; `None` when it is to be run here.
 pub fn instead(ctx: &Ctx, globals: &Globals, command: &Commands, argv: Vec<String>) -> Result<Option<u8>> {
@@ -48,6 +48,10 @@ pub fn instead(ctx: &Ctx, globals: &Globals, command: &Commands, argv: Vec<Strin
         }
         owner::is_own(&ctx.home)?;
         let engine = Engine::find(address).await?;
+        if matches!(command, Commands::Start(_)) {
+            // Before it is asked to run anything: what it lacks would show as something else.
+            engine.suits().await?;
+        }
         let where_it_is = place::of(ctx, &engine).await?;
         let errand = Call { ctx, globals, command, argv, engine, where_it_is };
         errand.run().await.map(Some)
@@ -104,9 +108,19 @@ impl Call<'_> {
             door::reserve(&self.ctx.home, &self.ctx.profile, &self.engine.address, &label)?;
         }
         let outcome = match &volume {
-            Some(there) => there.run(&self).await?,
-            None => self.engine.run(self.errand()?).await?,
+            Some(there) => there.run(&self).await,
+            None => match self.errand() {
+                Ok(errand) => self.engine.run(errand).await,
+                Err(e) => Err(e),
+            },
         };
+        if matches!(self.command, Commands::Start(_))
+            && profile::load(&self.ctx.home, &self.ctx.profile)?.is_none()
+        {
+            // It made no cluster: a door would say of the next one where it is.
+            door::forget(&self.ctx.home, &self.ctx.profile)?;
+        }
+        let outcome = outcome?;
         if outcome.code == NOT_RUN {
             return Err(Fault::new(
                 Reason::DriverNotHealthy,
@@ -167,6 +181,10 @@ impl Call<'_> {
     fn variables(&self) -> Vec<(String, String)> {
         let mut kept = variables::kept(std::env::vars());
         kept.push((INSIDE.to_owned(), "1".to_owned()));
+        // It may be known by variables that do not go along. Elsewhere it has another one, which is found there.
+        if self.where_it_is.files && self.engine.address.is_socket() {
+            kept.push((ENGINE.to_owned(), self.engine.address.host.clone()));
+        }
         kept
     }
 
@@ -180,6 +198,7 @@ impl Call<'_> {
                 Some(_) if !args.yes => Input::Ours,
                 _ => Input::Nothing,
             },
+            Commands::NodeImage(args) if args.reads() => Input::Ours,
             Commands::Ssh(_) | Commands::Image(_) | Commands::Kubectl(_) => Input::Ours,
             _ => Input::Nothing,
         }

@@ -15,6 +15,7 @@ use super::luggage;
 use super::seek::Sought;
 use super::whereabouts::Here;
 use crate::native::cgroup::{Cgroup, Version};
+use crate::user_namespace;
 
 /// What the engine's host must have at the same place, or it is another host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,9 +68,13 @@ fn enter(orders: &[u8]) -> Result<()> {
     let luggage = orders.luggage.then(|| fs_err::File::open(luggage::PLACE)).transpose()?;
     // Who started us resolves the paths of all mounts that containers of this engine ask for.
     let parent = rustix::process::getppid().context("the container has a pid namespace of its own")?;
-    let parent = format!("/proc/{}/ns/mnt", parent.as_raw_nonzero());
-    let files = fs_err::File::open(parent)?;
+    let engine = Path::new("/proc").join(parent.as_raw_nonzero().to_string());
+    let files = fs_err::File::open(engine.join("ns/mnt"))?;
     setns(&files, CloneFlags::CLONE_NEWNS).context("see the files that the engine sees")?;
+    if let Some(network) = bridges(&engine)? {
+        setns(&network, CloneFlags::CLONE_NEWNET)
+            .context("see the network that the engine has its bridges in")?;
+    }
     let [name, args @ ..] = orders.argv.as_slice() else {
         let here = Here::look(orders.landmark.is_some_and(|l| l.is_here()))?;
         println!("{}", serde_json::to_string(&here).context("say where this is")?);
@@ -78,10 +83,14 @@ fn enter(orders: &[u8]) -> Result<()> {
     if let Some(mark) = orders.landmark.filter(|mark| !mark.is_here()) {
         bail!("the engine does not see the files of this host: it has no {}", mark.path.display());
     }
-    // What the command leaves running (a registry's door) is not to end with the container.
-    Cgroup { version: Version::of_host()?, path: "".into() }
-        .enter()
-        .context("leave the container's cgroup")?;
+    // What the command leaves running (a registry's door) is not to end with the container. A user may not go to the
+    // top, but to where the engine is.
+    let outside = if user_namespace::is_own() {
+        Cgroup::of_process(parent.as_raw_nonzero().get().unsigned_abs())?
+    } else {
+        Cgroup { version: Version::of_host()?, path: "".into() }
+    };
+    outside.enter().context("leave the container's cgroup")?;
     match luggage {
         Some(place) => rustix::process::fchdir(place).context("go to the files that came along")?,
         None => std::env::set_current_dir(&orders.dir)
@@ -90,7 +99,37 @@ fn enter(orders: &[u8]) -> Result<()> {
     let mut command = Command::new("/proc/self/exe");
     command.arg0(name).args(args);
     if let Some(sought) = &orders.engine {
-        command.env("DOCKER_HOST", sought.find()?);
+        command.env(crate::docker::ENGINE, sought.find()?);
     }
     Err(command.exec()).context("run the command")
+}
+
+/// A rootless engine may keep them apart from itself (rootlesskit's `--detach-netns`): then the host's network is its
+/// own as well, and what says so is its environment, which the container's parent has too.
+fn bridges(engine: &Path) -> Result<Option<fs_err::File>> {
+    if !user_namespace::is_own() {
+        return Ok(None);
+    }
+    let environment = fs_err::read(engine.join("environ"))?;
+    let Some(network) = apart(&environment).filter(|path| path.exists()) else { return Ok(None) };
+    Ok(Some(fs_err::File::open(network)?))
+}
+
+fn apart(environment: &[u8]) -> Option<PathBuf> {
+    let state =
+        environment.split(|byte| *byte == 0).find_map(|v| v.strip_prefix(b"ROOTLESSKIT_STATE_DIR="))?;
+    Some(Path::new(std::ffi::OsStr::from_bytes(state)).join("netns"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_rootlesskit_says_its_network_is() {
+        let environment =
+            b"PATH=/bin\0ROOTLESSKIT_STATE_DIR=/run/user/1000/dockerd-rootless\0HOME=/home/dev\0";
+        assert_eq!(apart(environment), Some("/run/user/1000/dockerd-rootless/netns".into()));
+        assert_eq!(apart(b"PATH=/bin\0"), None);
+    }
 }

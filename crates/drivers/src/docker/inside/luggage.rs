@@ -75,7 +75,7 @@ impl Engine {
 }
 
 fn pack(files: &[(PathBuf, String)], writer: flow::Writer) -> Result<()> {
-    let mut tar = tar::Builder::new(std::io::BufWriter::with_capacity(1 << 20, writer));
+    let mut tar = flow::archive(std::io::BufWriter::with_capacity(1 << 20, writer));
     let place = Path::new(PLACE.trim_start_matches('/'));
     let mut header = tar::Header::new_gnu();
     header.set_entry_type(tar::EntryType::Directory);

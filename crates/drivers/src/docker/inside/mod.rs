@@ -23,7 +23,7 @@ use bollard::Docker as Client;
 use model::Fault;
 
 use super::Address;
-pub use super::flow::gave_up;
+pub use super::flow::{archive, gave_up};
 pub use enter::NOT_RUN;
 pub use errand::Outcome;
 pub use luggage::Luggage;
@@ -91,5 +91,13 @@ pub struct Engine {
 impl Engine {
     pub async fn find(address: Address) -> Result<Engine, Fault> {
         Ok(Engine { client: address.connect().await?, address })
+    }
+
+    /// Can nodes be its containers?
+    pub async fn suits(&self) -> Result<(), Fault> {
+        if let Some(socket) = self.address.host.strip_prefix("unix://") {
+            super::rootless::disguised(&self.client, std::path::Path::new(socket)).await?;
+        }
+        super::engine::suits(&self.client).await
     }
 }

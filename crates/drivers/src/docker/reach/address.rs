@@ -1,6 +1,6 @@
 //! How an engine is reached, as the `docker` command's variables and contexts say it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bollard::errors::Error;
 use bollard::{API_DEFAULT_VERSION, Docker as Client};
@@ -8,9 +8,10 @@ use model::{Fault, Reason};
 use serde::{Deserialize, Serialize};
 
 use super::{context, ssh::Target, ssh_refused, tls};
+use crate::docker::ENGINE;
 use crate::docker::engine::{absent, ready};
 
-const SOCKET: &str = "unix:///var/run/docker.sock";
+const SOCKET: &str = "/var/run/docker.sock";
 pub const PATIENCE_SECONDS: u64 = 600;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,21 +21,36 @@ pub struct Address {
     pub certs: Option<PathBuf>,
 }
 
+fn unix(socket: &Path) -> String {
+    format!("unix://{}", socket.display())
+}
+
 impl Address {
     pub fn of_environment() -> Address {
-        Address::of(|name| std::env::var(name).ok())
+        let usable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+        Address::of(|name| std::env::var(name).ok(), usable)
     }
 
     /// `docker-env` points DOCKER_HOST into a node; the engine of the nodes is the one from before that.
-    fn of(var: impl Fn(&str) -> Option<String>) -> Address {
+    fn of(var: impl Fn(&str) -> Option<String>, usable: impl Fn(&Path) -> bool) -> Address {
         let var = |name: &str| var(name).filter(|value| !value.is_empty());
+        let at = |host: String| Address { host, certs: None };
+        if let Some(host) = var(ENGINE) {
+            return at(host);
+        }
         let own = || var("HOME").map(|home| PathBuf::from(home).join(".docker"));
         let docker = var("DOCKER_CONFIG").map(PathBuf::from).or_else(own).unwrap_or_default();
         let prefix = if var("MINIKUBE_ACTIVE_DOCKERD").is_some() { "MINIKUBE_EXISTING_" } else { "" };
         let before = |name: &str| var(&format!("{prefix}{name}"));
         let Some(host) = before("DOCKER_HOST") else {
+            // A user who has an engine of his own, and may not use the host's, means that one.
+            let users = || {
+                let socket = PathBuf::from(var("XDG_RUNTIME_DIR")?).join("docker.sock");
+                (!usable(Path::new(SOCKET)) && usable(&socket)).then(|| at(unix(&socket)))
+            };
             return context::address(var("DOCKER_CONTEXT"), &docker)
-                .unwrap_or_else(|| Address { host: SOCKET.to_owned(), certs: None });
+                .or_else(users)
+                .unwrap_or_else(|| at(unix(Path::new(SOCKET))));
         };
         let certs = before("DOCKER_CERT_PATH").map_or(docker, PathBuf::from);
         // Kept for processes that are elsewhere.
@@ -92,17 +108,32 @@ mod tests {
     fn the_engine_of_the_nodes_is_not_one_in_a_node() {
         let of = |pairs: &[(&str, &str)]| {
             let find = |name: &str| pairs.iter().find(|(k, _)| *k == name).map(|(_, v)| (*v).to_owned());
-            let address = Address::of(find);
+            let address = Address::of(find, |_| true);
             (address.host, address.certs.map(|c| c.display().to_string()))
         };
-        assert_eq!(of(&[]), (SOCKET.to_owned(), None));
+        let host = (unix(Path::new(SOCKET)), None);
+        assert_eq!(of(&[]), host);
         assert_eq!(of(&[("DOCKER_HOST", "unix:///x")]).0, "unix:///x");
         let inside = ("DOCKER_HOST", "tcp://192.168.49.2:2376");
         let tls = [("DOCKER_TLS_VERIFY", "1"), ("DOCKER_CERT_PATH", "/c")];
         let active = ("MINIKUBE_ACTIVE_DOCKERD", "minikube");
         assert_eq!(of(&[inside, tls[0], tls[1]]), (inside.1.to_owned(), Some("/c".to_owned())));
-        assert_eq!(of(&[inside, tls[0], tls[1], active]), (SOCKET.to_owned(), None));
+        assert_eq!(of(&[inside, tls[0], tls[1], active]), host);
         let before = ("MINIKUBE_EXISTING_DOCKER_HOST", "unix:///y");
         assert_eq!(of(&[inside, active, before]).0, "unix:///y");
+    }
+
+    #[test]
+    fn a_user_who_may_not_use_the_hosts_has_his_own() {
+        let of = |pairs: &[(&str, &str)], usable: &str| {
+            let find = |name: &str| pairs.iter().find(|(k, _)| *k == name).map(|(_, v)| (*v).to_owned());
+            Address::of(find, |path| path.starts_with(usable)).host
+        };
+        let own = [("XDG_RUNTIME_DIR", "/run/user/1000")];
+        assert_eq!(of(&own, "/run/user"), "unix:///run/user/1000/docker.sock");
+        assert_eq!(of(&own, "/"), unix(Path::new(SOCKET)));
+        assert_eq!(of(&own, "/nowhere"), unix(Path::new(SOCKET)));
+        assert_eq!(of(&[("DOCKER_HOST", "unix:///x"), own[0]], "/run/user"), "unix:///x");
+        assert_eq!(of(&[("DOCKER_HOST", "unix:///x"), (ENGINE, "unix:///y")], "/"), "unix:///y");
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::write;
 
-const FILE: &str = "cpuset.cpus";
+pub const FILE: &str = "cpuset.cpus";
 /// A pod may be born while its group's parents change.
 const TRIES: u32 = 20;
 

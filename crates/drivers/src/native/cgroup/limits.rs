@@ -12,8 +12,8 @@ pub struct Limits {
     cpus: u32,
     host_cpus: u32,
     memory_mib: u32,
-    /// As the kernel lists them.
-    cpuset: String,
+    /// By their numbers on the host.
+    processors: Vec<usize>,
 }
 
 impl Limits {
@@ -25,7 +25,7 @@ impl Limits {
             cpus,
             host_cpus: u32::try_from(host.len()).unwrap_or(u32::MAX),
             memory_mib,
-            cpuset: cpuset::list(chosen.as_ref().unwrap_or(&host)),
+            processors: chosen.unwrap_or(host),
         }
     }
 
@@ -38,8 +38,13 @@ impl Limits {
         self.host_cpus
     }
 
-    pub fn cpuset(&self) -> &str {
-        &self.cpuset
+    pub fn processors(&self) -> &[usize] {
+        &self.processors
+    }
+
+    /// As the kernel lists them.
+    pub fn cpuset(&self) -> String {
+        cpuset::list(&self.processors)
     }
 }
 
@@ -51,7 +56,7 @@ pub fn apply(group: &Path, limits: &Limits) -> Result<()> {
             write(&path, &value)?;
         }
     }
-    if limits.cpuset.is_empty() { Ok(()) } else { cpuset::apply(group, &limits.cpuset) }
+    if limits.processors.is_empty() { Ok(()) } else { cpuset::apply(group, &limits.cpuset()) }
 }
 
 /// File and value, of both versions.
@@ -81,11 +86,11 @@ mod tests {
 
     #[test]
     fn a_part_of_the_host_is_a_quota_and_all_of_it_is_none() {
-        let part = Limits { cpus: 2, host_cpus: 8, memory_mib: 2048, cpuset: String::new() };
+        let part = Limits { cpus: 2, host_cpus: 8, memory_mib: 2048, processors: Vec::new() };
         assert_eq!(value(&part, "cpu.max").as_deref(), Some("200000 100000"));
         assert_eq!(value(&part, "cpu.cfs_quota_us").as_deref(), Some("200000"));
         assert_eq!(value(&part, "memory.max").as_deref(), Some("2147483648"));
-        let all = Limits { cpus: 8, host_cpus: 8, memory_mib: 0, cpuset: String::new() };
+        let all = Limits { cpus: 8, host_cpus: 8, memory_mib: 0, processors: Vec::new() };
         assert_eq!(value(&all, "cpu.max").as_deref(), Some("max"));
         assert_eq!(value(&all, "cpu.cfs_quota_us").as_deref(), Some("-1"));
         assert_eq!(value(&all, "memory.max"), None);

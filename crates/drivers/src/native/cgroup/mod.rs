@@ -13,6 +13,7 @@
 //!                     kubepods/       the kubelet's
 //! ```
 
+pub mod affinity;
 mod cpuset;
 mod devices;
 mod freezer;
@@ -152,7 +153,9 @@ impl Cgroup {
 
     /// Of a machine that runs.
     pub fn resize(&self, limits: &Limits) -> Result<()> {
-        self.groups().try_for_each(|group| limits::apply(&group, limits))
+        self.groups().try_for_each(|group| limits::apply(&group, limits))?;
+        self.pin_all(limits.processors());
+        Ok(())
     }
 
     /// Moves this process into the group itself, to make the cgroup namespace there whose root it is.

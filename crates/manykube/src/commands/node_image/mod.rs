@@ -22,6 +22,13 @@ pub struct Args {
     pub command: Command,
 }
 
+impl Args {
+    /// Is an image to come from standard input?
+    pub fn reads(&self) -> bool {
+        matches!(&self.command, Command::Import { file } if file == Path::new("-"))
+    }
+}
+
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
     /// Build an image from sources
