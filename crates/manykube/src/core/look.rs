@@ -59,10 +59,11 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
     let peers = machines::peers_file(home, cluster)?.data;
     let identity = Identity::load(home, &cluster.name).ok();
     let in_api = match &api {
-        Some((_, client)) => api::observe_nodes(client, LOOK).await.unwrap_or_default(),
-        None => BTreeMap::new(),
+        Some((_, client)) => api::observe_nodes(client, LOOK).await.ok(),
+        None => None,
     };
-    let answers = api.is_some();
+    let answers = in_api.is_some();
+    let in_api = in_api.unwrap_or_default();
     let found = certificates::look(home, cluster)?;
     let found = found.as_ref();
     let seen = join_all(wanted.chain(strays).map(|(machine, node)| {
