@@ -17,7 +17,7 @@ use ipnet::Ipv4Net;
 use model::{Cluster, DriverKind, Fault, Reason};
 
 use super::container::{self, is_missing};
-use super::{Docker, engine, image, network, podman, pull, refused, rootless, size};
+use super::{Address, Docker, engine, image, network, podman, pull, refused, size};
 use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
 use crate::faults::Faults;
 use crate::machine::{self, Paths};
@@ -33,10 +33,11 @@ impl Driver for Docker {
     }
 
     async fn preflight(&self) -> Result<(), Fault> {
-        if self.kind == DriverKind::Podman {
-            podman::is_roots()?;
-        }
-        engine::suits(self.client().await?).await
+        let here = match self.kind {
+            DriverKind::Podman => podman::is_roots().map(|()| true)?,
+            _ => Address::of_environment().is_socket(),
+        };
+        engine::suits(self.client().await?, here).await
     }
 
     async fn network_up(&self, cluster: &Cluster) -> Result<Vec<Notice>> {
@@ -225,7 +226,6 @@ impl Driver for Docker {
     }
 
     async fn has_image(&self, image: &NodeImage) -> Result<bool> {
-        rootless::owns(image)?;
         image::has(self.client().await?, image).await
     }
 

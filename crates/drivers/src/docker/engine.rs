@@ -21,10 +21,10 @@ pub async fn ready(client: Client) -> Result<Client, String> {
     }
 }
 
-/// Can nodes be containers of this engine, and reached from here?
-pub async fn suits(client: &Client) -> Result<(), Fault> {
+/// Can nodes be containers of this engine? It is `here` if it is reached by a socket of this host.
+pub async fn suits(client: &Client, here: bool) -> Result<(), Fault> {
     let info = client.info().await.map_err(|e| absent(&e.to_string()))?;
-    if rootless::is_rootless(&info) { rootless::suits(&info) } else { Ok(()) }
+    if rootless::is_rootless(&info) { rootless::suits(&info, here) } else { Ok(()) }
 }
 
 pub fn absent(why: &str) -> Fault {

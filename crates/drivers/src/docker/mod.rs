@@ -27,6 +27,7 @@ use std::process::ExitCode;
 use bollard::Docker as Client;
 use model::{DriverKind, Fault, Home};
 pub use reach::Address;
+pub use rootless::owns;
 use tokio::sync::{Mutex, OnceCell};
 
 /// minikube's labels, by which other tools find its machines.

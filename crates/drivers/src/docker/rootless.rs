@@ -23,12 +23,12 @@ fn fault(why: &str, advice: &str) -> Fault {
     Fault::new(Reason::DriverNotHealthy, format!("This Docker engine is rootless, {why}")).advice(advice)
 }
 
-/// Can nodes be containers of this one?
-pub fn suits(info: &SystemInfo) -> Result<(), Fault> {
+/// Can nodes be containers of this one? One that is `here` is that of one of this host's users.
+pub fn suits(info: &SystemInfo, here: bool) -> Result<(), Fault> {
     if let Some(fault) = lacks(info) {
         return Err(fault);
     }
-    if rustix::process::geteuid().is_root() && !user_namespace::is_own() {
+    if here && rustix::process::geteuid().is_root() && !user_namespace::is_own() {
         let advice = "Run the same command as that user, without sudo";
         return Err(fault("and its user is another one than root", advice));
     }
@@ -69,7 +69,7 @@ fn version(kernel: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// podman does not say that it is, but its socket is its user's.
+/// podman does not say that it is, but who listens at its socket is known.
 pub fn podman(socket: &Path) -> Result<(), Fault> {
     let user = user_of(socket);
     if user == 0 {
@@ -92,7 +92,11 @@ pub async fn disguised(client: &Client, socket: &Path) -> Result<(), Fault> {
 }
 
 fn user_of(socket: &Path) -> u32 {
-    if user_namespace::is_own() { 0 } else { std::fs::metadata(socket).map_or(0, |found| found.uid()) }
+    let listens = || {
+        let stream = std::os::unix::net::UnixStream::connect(socket).ok()?;
+        Some(rustix::net::sockopt::socket_peercred(&stream).ok()?.uid.as_raw())
+    };
+    listens().unwrap_or(0)
 }
 
 /// Files whose owner there is not are nobody's to hand out: a node made of them could not even start.
@@ -101,13 +105,13 @@ pub fn owns(image: &NodeImage) -> Result<(), Fault> {
     if !user_namespace::is_own() || owner == 0 {
         return Ok(());
     }
-    let message = format!(
-        "The node image {} belongs to the host's root, who is nobody to a rootless engine",
-        image.name
-    );
-    Err(Fault::new(Reason::DriverNotHealthy, message).advice(
-        "As root, 'node-image export FILE' and 'node-image rm NAME' with MANYKUBE_HOME set to this home; then, as yourself, 'node-image import FILE'",
-    ))
+    let name = &image.name;
+    let message =
+        format!("The node image {name} belongs to the host's root, who is nobody to a rootless engine");
+    Err(Fault::new(Reason::DriverNotHealthy, message).advice(format!(
+        "Take it over: with sudo and MANYKUBE_HOME set to this home, 'node-image export FILE --name {name}' and 'node-image rm {name}'; \
+         then 'sudo cat FILE | manykube node-image import -'"
+    )))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use rustix::fs::{CWD, StatVfsMountFlags};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use crate::driver::Bind;
+use crate::user_namespace;
 
 pub fn take(wanted: &Bind) -> Result<OwnedFd> {
     let flags =
@@ -37,7 +38,8 @@ pub fn put(tree: &OwnedFd, wanted: &Bind) -> Result<()> {
     if wanted.read_only { make_read_only(at) } else { Ok(()) }
 }
 
-/// With what else it is: in a user namespace nobody may take off what came with a mount of the host's.
+/// In a user namespace with what else it is: nobody there may take off what came with a mount of the host's. Elsewhere
+/// without: a program of the user's may lie where none is run.
 pub fn make_read_only(at: &Path) -> Result<()> {
     const KEPT: [(StatVfsMountFlags, MsFlags); 6] = [
         (StatVfsMountFlags::NOSUID, MsFlags::MS_NOSUID),
@@ -49,7 +51,8 @@ pub fn make_read_only(at: &Path) -> Result<()> {
     ];
     let has =
         rustix::fs::statvfs(at).with_context(|| format!("look at the mount of {}", at.display()))?.f_flag;
-    let kept = KEPT.into_iter().filter(|(flag, _)| has.contains(*flag)).map(|(_, flag)| flag);
+    let locked = user_namespace::is_own();
+    let kept = KEPT.into_iter().filter(|(flag, _)| locked && has.contains(*flag)).map(|(_, flag)| flag);
     let flags =
         kept.fold(MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY, |all, flag| all | flag);
     mount(None::<&str>, at, None::<&str>, flags, None::<&str>)

@@ -16,9 +16,12 @@ use super::settings::{self, Raised, Settings};
 use crate::driver::Notice;
 use crate::machine::Paths;
 use crate::process::{self, Identity};
+use crate::user_namespace;
 
 const KERNEL: &str = "/proc/sys";
 const RUN: &str = "/run/manykube";
+/// What a rootless engine sees of the host's /run are links to what was there when it began.
+const ROOTLESS_RUN: &str = "/run/manykube-rootless";
 const CONTAINED: &str = "contained";
 
 /// Nodes reach the outside through the host.
@@ -34,8 +37,12 @@ const KUBELET_SETS: [&str; 6] = [
     "kernel/keys/root_maxbytes",
 ];
 
+fn run() -> &'static Path {
+    Path::new(if user_namespace::is_own() { ROOTLESS_RUN } else { RUN })
+}
+
 fn of_host() -> Settings {
-    Settings::new(KERNEL, Path::new(RUN).join("host-settings.json"))
+    Settings::new(KERNEL, run().join("host-settings.json"))
 }
 
 fn of_namespace(home: &Home) -> Settings {
@@ -44,7 +51,7 @@ fn of_namespace(home: &Home) -> Settings {
 
 /// Makes room for all nodes of the cluster beside what runs on this host already.
 pub fn prepare(home: &Home, cluster: &Cluster) -> Result<Vec<Notice>> {
-    let _lock = settings::lock(Path::new(RUN))?;
+    let _lock = settings::lock(run())?;
     let mut raised = of_host().raise(&needs::settings(crowd(home, cluster)?), &KUBELET_SETS)?;
     raised.extend(of_namespace(home).raise(&[(FORWARD, 1)], &[])?);
     Ok(notices(&raised, cluster.nodes.len()))
@@ -96,14 +103,14 @@ fn notices(raised: &[Raised], nodes: usize) -> Vec<Notice> {
 
 /// Notes a machine whose cgroup is somebody else's, until it ends: our own are found by theirs.
 pub fn note_contained(init: &Identity) -> Result<()> {
-    let dir = Path::new(RUN).join(CONTAINED);
+    let dir = run().join(CONTAINED);
     fs_err::create_dir_all(&dir)?;
     Ok(fs_err::write(dir.join(init.pid.to_string()), serde_json::to_vec(init)?)?)
 }
 
 /// Those that run; what is noted of others is forgotten.
 fn contained() -> Vec<Identity> {
-    let notes = std::fs::read_dir(Path::new(RUN).join(CONTAINED)).into_iter().flatten().flatten();
+    let notes = std::fs::read_dir(run().join(CONTAINED)).into_iter().flatten().flatten();
     let read = |path: &Path| serde_json::from_slice::<Identity>(&std::fs::read(path).ok()?).ok();
     let alive = |path: PathBuf| {
         let init = read(&path).filter(process::is_alive);
@@ -126,13 +133,13 @@ pub fn restore(home: &Home) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    let _lock = settings::lock(Path::new(RUN))?;
+    let _lock = settings::lock(run())?;
     // Somebody else's bridge (Docker's, another home's) needs it now, whatever was before us.
     of_namespace(home).restore(|setting| setting == FORWARD && other_bridges())?;
     if cgroup::running()?.is_empty() && contained().is_empty() {
         of_host().restore(|_| false)?;
-        if !Path::new(RUN).join("host-settings.json").exists() {
-            let _ = std::fs::remove_dir_all(RUN);
+        if !run().join("host-settings.json").exists() {
+            let _ = std::fs::remove_dir_all(run());
         }
     }
     Ok(())

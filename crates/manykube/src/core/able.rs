@@ -67,17 +67,17 @@ fn not_here(driver: DriverKind, config: &NodeConfig, own: &NodeConfig) -> Result
             "the native driver publishes no ports ({port}): the node answers at its own address on all of them"
         ));
     }
-    if config.own_disk_mib().is_some() && !Path::new(LOOP_CONTROL).exists() {
-        return refuse(format!(
-            "a disk of its own (--disk-size) needs loop devices, and this host has none: there is no {LOOP_CONTROL} \
-             (modprobe loop)"
-        ));
-    }
     if config.own_disk_mib().is_some() && drivers::user_namespace::is_own() {
         return refuse(
             "a disk of its own (--disk-size) is a loop device, which a rootless engine may not use"
                 .to_owned(),
         );
+    }
+    if config.own_disk_mib().is_some() && !Path::new(LOOP_CONTROL).exists() {
+        return refuse(format!(
+            "a disk of its own (--disk-size) needs loop devices, and this host has none: there is no {LOOP_CONTROL} \
+             (modprobe loop)"
+        ));
     }
     if own.extra_config.contains_key(&Component::KubeProxy) {
         return refuse(

@@ -18,7 +18,11 @@ pub fn usable(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
             can_build(ctx, version)?;
         }
     }
-    roots(&ctx.home, cluster).iter().try_for_each(|image| image.check().map_err(|d| damaged(d).into()))
+    for image in roots(&ctx.home, cluster) {
+        image.check().map_err(damaged)?;
+        drivers::docker::owns(&image)?;
+    }
+    Ok(())
 }
 
 /// The images that nodes of the cluster are made of, as far as the store has them.

@@ -62,8 +62,8 @@ pub fn server(home: &Home, profile: &str) -> Option<String> {
     read(home, profile).map(|record| format!("https://127.0.0.1:{}", record.port))
 }
 
-/// Chooses the port, which stays the same for as long as there is the cluster.
-pub fn reserve(home: &Home, profile: &str, engine: &Address, machines: &Path) -> Result<()> {
+/// Chooses the port, which stays the same for as long as there is the cluster. Whether there was none before.
+pub fn reserve(home: &Home, profile: &str, engine: &Address, machines: &Path) -> Result<bool> {
     let before = read(home, profile);
     let free = || StdListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|l| l.local_addr());
     let port = match &before {
@@ -72,9 +72,10 @@ pub fn reserve(home: &Home, profile: &str, engine: &Address, machines: &Path) ->
     };
     let record = Record { port, engine: engine.clone(), home: machines.to_string_lossy().into_owned() };
     if before.as_ref() == Some(&record) {
-        return Ok(());
+        return Ok(false);
     }
-    Ok(atomic::write(&file(home, profile, "json"), &serde_json::to_vec(&record)?, 0o600)?)
+    atomic::write(&file(home, profile, "json"), &serde_json::to_vec(&record)?, 0o600)?;
+    Ok(before.is_none())
 }
 
 /// It ends when it finds nothing to be there for.

@@ -34,8 +34,16 @@ pub const VARIABLES: [&str; 3] = [INSIDE, ENGINE, crate::state::handout::VARIABL
 
 /// Runs the command by the engine if that is where it belongs; `None` when it is to be run here.
 pub fn instead(ctx: &Ctx, globals: &Globals, command: &Commands, argv: Vec<String>) -> Result<Option<u8>> {
-    let address = door::address(&ctx.home, &ctx.profile).unwrap_or_else(Address::of_environment);
+    let behind = door::address(&ctx.home, &ctx.profile);
+    let address = behind.clone().unwrap_or_else(Address::of_environment);
     let here = host::is_root() && address.is_socket();
+    if here && behind.is_some() && host::env(INSIDE).is_none() && needs::machines(command) {
+        // Root here would look for its machines at another engine, or in another network.
+        let message =
+            format!("The cluster \"{}\" is at an engine of the user whose home this is", ctx.profile);
+        let advice = "Run the same command as that user, without sudo";
+        return Err(Fault::new(Reason::DriverNotHealthy, message).advice(advice).into());
+    }
     if here || host::env(INSIDE).is_some() || !needs::machines(command) {
         return Ok(None);
     }
@@ -104,23 +112,18 @@ impl Call<'_> {
             Some(there) => there.root(self.ctx.tool),
             None => self.ctx.home.root().to_owned(),
         };
-        if !network && matches!(self.command, Commands::Start(_)) {
-            door::reserve(&self.ctx.home, &self.ctx.profile, &self.engine.address, &label)?;
-        }
+        let (home, profile) = (&self.ctx.home, &self.ctx.profile);
+        let reserved = !network
+            && matches!(self.command, Commands::Start(_))
+            && door::reserve(home, profile, &self.engine.address, &label)?;
         let outcome = match &volume {
-            Some(there) => there.run(&self).await,
-            None => match self.errand() {
-                Ok(errand) => self.engine.run(errand).await,
-                Err(e) => Err(e),
-            },
+            Some(there) => there.run(&self).await?,
+            None => self.engine.run(self.errand()?).await?,
         };
-        if matches!(self.command, Commands::Start(_))
-            && profile::load(&self.ctx.home, &self.ctx.profile)?.is_none()
-        {
+        if reserved && matches!(profile::load(home, profile), Ok(None)) {
             // It made no cluster: a door would say of the next one where it is.
-            door::forget(&self.ctx.home, &self.ctx.profile)?;
+            door::forget(home, profile)?;
         }
-        let outcome = outcome?;
         if outcome.code == NOT_RUN {
             return Err(Fault::new(
                 Reason::DriverNotHealthy,

@@ -29,7 +29,10 @@ pub fn give_back(home: &Home) {
         let path = home.root().join(&entry);
         match entry.to_str() {
             // Below these lie roots of nodes, where it matters whose a file is.
-            Some("cache") => owner.take(&path, 1),
+            Some("cache") => {
+                owner.take(&path, 1);
+                owner.take(&path.join("node-images/.lock"), 0);
+            }
             Some("machines") => owner.take_machines(&path),
             // What a registry stores is the registry's.
             Some("profiles") => owner.take(&path, 2),

@@ -71,6 +71,8 @@ fn enter(orders: &[u8]) -> Result<()> {
     let engine = Path::new("/proc").join(parent.as_raw_nonzero().to_string());
     let files = fs_err::File::open(engine.join("ns/mnt"))?;
     setns(&files, CloneFlags::CLONE_NEWNS).context("see the files that the engine sees")?;
+    // In the network that the engine itself is in.
+    let address = orders.engine.as_ref().map(Sought::find);
     if let Some(network) = bridges(&engine)? {
         setns(&network, CloneFlags::CLONE_NEWNET)
             .context("see the network that the engine has its bridges in")?;
@@ -98,8 +100,8 @@ fn enter(orders: &[u8]) -> Result<()> {
     }
     let mut command = Command::new("/proc/self/exe");
     command.arg0(name).args(args);
-    if let Some(sought) = &orders.engine {
-        command.env(crate::docker::ENGINE, sought.find()?);
+    if let Some(address) = address {
+        command.env(crate::docker::ENGINE, address?);
     }
     Err(command.exec()).context("run the command")
 }

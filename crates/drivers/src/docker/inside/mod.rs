@@ -98,6 +98,6 @@ impl Engine {
         if let Some(socket) = self.address.host.strip_prefix("unix://") {
             super::rootless::disguised(&self.client, std::path::Path::new(socket)).await?;
         }
-        super::engine::suits(&self.client).await
+        super::engine::suits(&self.client, self.address.is_socket()).await
     }
 }

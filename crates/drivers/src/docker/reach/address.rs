@@ -27,7 +27,12 @@ fn unix(socket: &Path) -> String {
 
 impl Address {
     pub fn of_environment() -> Address {
-        let usable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+        // Root is not who means a user's own, also with that user's variables.
+        let root = rustix::process::geteuid().is_root();
+        let usable = |path: &Path| {
+            !(root && path != Path::new(SOCKET))
+                && rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+        };
         Address::of(|name| std::env::var(name).ok(), usable)
     }
 

@@ -76,6 +76,10 @@ pub async fn driver(ctx: &Ctx, args: &Args, old: Option<&Cluster>) -> Result<Dri
                 // An engine elsewhere was named by somebody: why it cannot be reached is to be told.
                 None if !Address::of_environment().is_socket() => DriverKind::Docker,
                 None if core::preflight(ctx, DriverKind::Docker).await.is_ok() => DriverKind::Docker,
+                // Whoever is not root cannot use the other one: what this engine lacks is to be told.
+                None if !host::is_root() && Address::of_environment().connect().await.is_ok() => {
+                    DriverKind::Docker
+                }
                 None => DriverKind::Native,
             });
         }
