@@ -270,9 +270,11 @@ pub async fn delete(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>) -> Resu
 /// machines of its.
 async fn kinds_of_lost(ctx: &Ctx) -> Vec<DriverKind> {
     let used: Vec<DriverKind> = drivers_in_use(ctx).iter().map(|d| d.kind()).collect();
-    let mut kinds = vec![DriverKind::Native];
+    // Whoever is not root has nothing on the host that is not known by a machine.
+    let root = crate::host::is_root();
+    let mut kinds = if root { vec![DriverKind::Native] } else { Vec::new() };
     for engine in DriverKind::ALL.into_iter().filter(|kind| kind.is_engine()) {
-        if used.contains(&engine) || driver(ctx, engine).preflight().await.is_ok() {
+        if used.contains(&engine) || (root && driver(ctx, engine).preflight().await.is_ok()) {
             kinds.push(engine);
         }
     }
