@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 /// A process for good: its pid, when it started (clock ticks since boot) and in which boot.
@@ -31,8 +31,26 @@ pub fn is_alive(identity: &Identity) -> bool {
     start_time(identity.pid) == Some(identity.started) && boot_id() == identity.boot_id
 }
 
+/// For certain: one that is hidden from us (`hidepid`) may well be there.
+pub fn has_ended(identity: &Identity) -> bool {
+    if boot_id() != identity.boot_id {
+        return true;
+    }
+    match std::fs::read_to_string(stat(identity.pid)) {
+        Ok(stat) => parse_stat(&stat) != Some(identity.started),
+        Err(_) => {
+            let pid = i32::try_from(identity.pid).ok().and_then(Pid::from_raw);
+            pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+        }
+    }
+}
+
+fn stat(pid: u32) -> String {
+    format!("/proc/{pid}/stat")
+}
+
 fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = std::fs::read_to_string(stat(pid)).ok()?;
     parse_stat(&stat)
 }
 
@@ -102,5 +120,14 @@ mod tests {
         assert!(is_alive(&me));
         assert!(!is_alive(&Identity { started: me.started + 1, ..me.clone() }));
         assert!(!is_alive(&Identity { boot_id: "another".into(), ..me }));
+    }
+    #[test]
+    fn who_has_ended() {
+        let me = identify(std::process::id()).unwrap();
+        assert!(!has_ended(&me));
+        assert!(has_ended(&Identity { started: me.started + 1, ..me.clone() }));
+        assert!(has_ended(&Identity { boot_id: "another".into(), ..me.clone() }));
+        // Greater than any that the kernel gives.
+        assert!(has_ended(&Identity { pid: 1 << 23, ..me }));
     }
 }

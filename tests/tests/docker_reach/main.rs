@@ -2,6 +2,7 @@
 
 mod elsewhere;
 mod files;
+mod ours;
 mod page;
 mod ways;
 

@@ -48,12 +48,24 @@ pub fn leaf(leaf: &Leaf, pair: &Pair, ca: &Pair, now: SystemTime) -> Option<Stal
     (!sans(&cert).is_superset(&leaf.sans)).then_some(Stale::Sans)
 }
 
-/// An authority that still has a month to live.
-pub fn authority_lives(pair: &Pair, now: SystemTime) -> Option<bool> {
-    let pem = pem(&pair.cert)?;
-    let cert = x509(&pem)?;
-    key::read(&pair.key).ok()?;
-    Some(not_after(&cert) > now + 4 * MARGIN)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Authority {
+    Lives,
+    /// Within a month.
+    Ends,
+    Unreadable,
+    /// What the key signs, nobody would believe by this certificate.
+    OtherKey,
+}
+
+pub fn authority(pair: &Pair, now: SystemTime) -> Authority {
+    let Some(pem) = pem(&pair.cert) else { return Authority::Unreadable };
+    let (Some(cert), Ok(key)) = (x509(&pem), key::read(&pair.key)) else { return Authority::Unreadable };
+    // The key's own bits: others may write its algorithm in another way.
+    if *cert.public_key().subject_public_key.data != *key.public_key_raw() {
+        return Authority::OtherKey;
+    }
+    if not_after(&cert) > now + 4 * MARGIN { Authority::Lives } else { Authority::Ends }
 }
 
 /// Nobody believes it any more.
@@ -183,8 +195,12 @@ mod tests {
     #[test]
     fn an_authority_lives_ten_years() {
         let ca = issue::authority("test", now()).unwrap();
-        assert_eq!(authority_lives(&ca, now() + 3600 * DAY), Some(true));
-        assert_eq!(authority_lives(&ca, now() + 3651 * DAY), Some(false));
-        assert_eq!(authority_lives(&Pair { cert: String::new(), ..ca }, now()), None);
+        assert_eq!(authority(&ca, now() + 3600 * DAY), Authority::Lives);
+        assert_eq!(authority(&ca, now() + 3651 * DAY), Authority::Ends);
+        assert_eq!(authority(&Pair { cert: String::new(), ..ca.clone() }, now()), Authority::Unreadable);
+        let other = issue::authority("test", now()).unwrap();
+        let mixed = Pair { key: other.key, ..ca };
+        assert_eq!(authority(&mixed, now()), Authority::OtherKey);
+        assert_eq!(authority(&mixed, now() + 3651 * DAY), Authority::OtherKey);
     }
 }

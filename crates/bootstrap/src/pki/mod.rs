@@ -11,11 +11,12 @@ mod ssh;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
-use model::{Cluster, Home};
+use check::Authority;
+use model::{Cluster, Fault, Home, Reason};
 
 pub use issue::Pair;
 use leaf::{Leaf, Signer};
@@ -149,7 +150,7 @@ impl Pki {
 impl Identity {
     /// Reads what [`ensure`] made, without looking at anything else.
     pub fn load(home: &Home, profile: &str) -> Result<Identity> {
-        let (ca, _) = store::read_pair(&home.root().join("ca"))?;
+        let ca = store::read(&authority_of(home, profile))?;
         let client = store::read_pair(&home.profile(profile).join(leaf::CLIENT))?;
         match (ca, client) {
             (Some(ca), (Some(cert), Some(key))) => Ok(Identity { ca, client: Pair { cert, key } }),
@@ -160,21 +161,37 @@ impl Identity {
     }
 }
 
+/// The certificate of who signed what a profile has: the home's own, but for a profile that is a copy of one elsewhere.
+pub fn authority_of(home: &Home, profile: &str) -> PathBuf {
+    let copied = home.profile(profile).join("ca.crt");
+    if copied.exists() { copied } else { home.root().join("ca.crt") }
+}
+
 /// An authority is never replaced because of a file we cannot read: everything it signed, in all
 /// profiles, would be worth nothing. That is for the user to decide.
 fn authority(base: &Path, common_name: &str, now: SystemTime) -> Result<Pair> {
     store::finish_authority(&store::of_base(base))?;
+    let at = base.display();
     let pair = match store::read_pair(base)? {
         (Some(cert), Some(key)) => Pair { cert, key },
         (None, None) => return new_authority(base, common_name, now),
-        (None, _) => bail!("{0}.key is there but {0}.crt is missing", base.display()),
-        (_, None) => bail!("{0}.crt is there but {0}.key is missing", base.display()),
+        (None, _) => return Err(unusable(base, format!("{at}.key is there but {at}.crt is missing"))),
+        (_, None) => return Err(unusable(base, format!("{at}.crt is there but {at}.key is missing"))),
     };
-    match check::authority_lives(&pair, now) {
-        Some(true) => Ok(pair),
-        Some(false) => new_authority(base, common_name, now),
-        None => bail!("{0}.crt or {0}.key is damaged", base.display()),
+    match check::authority(&pair, now) {
+        Authority::Lives => Ok(pair),
+        Authority::Ends => new_authority(base, common_name, now),
+        Authority::Unreadable => Err(unusable(base, format!("{at}.crt or {at}.key is damaged"))),
+        Authority::OtherKey => Err(unusable(base, format!("{at}.crt and {at}.key do not belong together"))),
     }
+}
+
+fn unusable(base: &Path, message: String) -> anyhow::Error {
+    let at = base.display();
+    let advice = format!(
+        "Put back the one that was there before. Without {at}.crt and {at}.key new ones are made, and all clusters of this home get new certificates"
+    );
+    Fault::new(Reason::GuestStart, message).advice(advice).into()
 }
 
 fn new_authority(base: &Path, common_name: &str, now: SystemTime) -> Result<Pair> {
@@ -310,6 +327,31 @@ mod tests {
         std::fs::write(dir.path().join("ca.crt.tmp"), "half").unwrap();
         let error = ensure(&home, &cluster, SystemTime::now()).err().unwrap().to_string();
         assert!(error.ends_with("ca.crt is missing"), "{error}");
+    }
+
+    #[test]
+    fn an_authority_with_anothers_key_signs_nothing() {
+        let (dir, home) = home();
+        let cluster = fixture::cluster(1, 0);
+        let made = ensure(&home, &cluster, SystemTime::now()).unwrap();
+        let other = issue::authority("minikubeCA", SystemTime::now()).unwrap();
+        std::fs::write(dir.path().join("ca.crt"), other.cert).unwrap();
+        let error = ensure(&home, &cluster, SystemTime::now()).err().unwrap();
+        assert!(error.to_string().contains("do not belong together"), "{error}");
+        assert!(error.downcast_ref::<Fault>().unwrap().advice.is_some());
+        std::fs::write(dir.path().join("ca.crt"), &made.ca.cert).unwrap();
+        assert!(ensure(&home, &cluster, SystemTime::now()).unwrap().leaves == made.leaves);
+    }
+
+    #[test]
+    fn a_copy_of_a_profile_has_its_own_authority() {
+        let (dir, home) = home();
+        ensure(&home, &fixture::cluster(1, 0), SystemTime::now()).unwrap();
+        assert_eq!(authority_of(&home, "demo"), dir.path().join("ca.crt"));
+        let copied = home.profile("demo").join("ca.crt");
+        std::fs::write(&copied, "theirs").unwrap();
+        assert_eq!(authority_of(&home, "demo"), copied);
+        assert_eq!(Identity::load(&home, "demo").unwrap().ca, "theirs");
     }
 
     /// Killed between the two files.

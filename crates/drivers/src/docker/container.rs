@@ -12,7 +12,8 @@ use bollard::models::{
     NetworkingConfig, PortBinding,
 };
 use bollard::query_parameters::{
-    InspectContainerOptions, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
+    CreateContainerOptionsBuilder, InspectContainerOptions, ListContainersOptionsBuilder,
+    RemoveContainerOptionsBuilder,
 };
 use model::node_config::Port;
 
@@ -22,6 +23,19 @@ use crate::driver::{Bind, MachineSpec};
 
 pub fn is_missing(error: &Error) -> bool {
     matches!(error, Error::DockerResponseServerError { status_code: 404, .. })
+}
+
+/// No name is this: an engine that knows none looks among the beginnings of ids, and several begin so. Docker has one word for
+/// containers and one for networks, podman one for both.
+pub fn begins_several(error: &Error) -> bool {
+    let Error::DockerResponseServerError { message, .. } = error else { return false };
+    let words = ["multiple ids found", "matches found based on id prefix", "more than one result for"];
+    words.iter().any(|words| message.to_lowercase().contains(words))
+}
+
+/// Found may also be something whose id begins with the name.
+fn is_called(found: Option<&str>, name: &str) -> bool {
+    found.map(|found| found.trim_start_matches('/')) == Some(name)
 }
 
 /// Where the container finds what of the host the node is to show.
@@ -58,6 +72,8 @@ pub fn body(spec: &MachineSpec, owner: &str, image: String, dir: &Path, agent: &
         exposed_ports: Some(bindings(spec).into_keys().collect()),
         host_config: Some(HostConfig {
             privileged: Some(true),
+            // One of the engine's would keep the top of the container's cgroups occupied.
+            init: Some(false),
             cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
             network_mode: Some(network.clone()),
             mounts: Some(own.into_iter().chain(asked).collect()),
@@ -124,10 +140,15 @@ fn read(container: ContainerSummary) -> Option<Found> {
 /// The container of that name, whoever's it is.
 pub async fn inspect(client: &Client, name: &str) -> Result<Option<ContainerInspectResponse>> {
     match client.inspect_container(name, None::<InspectContainerOptions>).await {
-        Ok(container) => Ok(Some(container)),
-        Err(e) if is_missing(&e) => Ok(None),
+        Ok(container) => Ok(Some(container).filter(|found| is_called(found.name.as_deref(), name))),
+        Err(e) if is_missing(&e) || begins_several(&e) => Ok(None),
         Err(e) => Err(e).with_context(|| format!("look at the container {name}")),
     }
+}
+
+/// For all that is done to it: by its name another one might be meant as soon as it is gone.
+pub fn id(container: &ContainerInspectResponse) -> Result<&str> {
+    container.id.as_deref().context("the engine's container has no id")
 }
 
 pub fn owner_of(container: &ContainerInspectResponse) -> Option<&str> {
@@ -152,11 +173,33 @@ pub fn is_on(container: &ContainerInspectResponse, network: &str) -> bool {
     networks.is_some_and(|n| n.contains_key(network))
 }
 
-pub async fn remove(client: &Client, name: &str) -> Result<()> {
+/// Its id.
+pub async fn create(client: &Client, name: Option<&str>, body: ContainerCreateBody) -> Result<String, Error> {
+    let options = name.map(|name| CreateContainerOptionsBuilder::default().name(name).build());
+    let made = match client.create_container(options.clone(), body.clone()).await {
+        Err(e) if maps_users(&e) => client.create_container(options, with_users_of_host(body)).await,
+        made => made,
+    };
+    made.map(|made| made.id)
+}
+
+/// With `userns-remap` privileged containers are refused, but for those that do without. Other engines need not know
+/// the word, so it is said to who asks for it.
+fn maps_users(error: &Error) -> bool {
+    let Error::DockerResponseServerError { message, .. } = error else { return false };
+    message.contains("user namespaces")
+}
+
+fn with_users_of_host(mut body: ContainerCreateBody) -> ContainerCreateBody {
+    body.host_config.get_or_insert_default().userns_mode = Some("host".to_owned());
+    body
+}
+
+pub async fn remove(client: &Client, id: &str) -> Result<()> {
     // Volumes without a name go with it: there are none but what the image may have asked for.
     let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
-    match client.remove_container(name, Some(options)).await {
-        Err(e) if !is_missing(&e) => Err(e).with_context(|| format!("remove the container {name}")),
+    match client.remove_container(id, Some(options)).await {
+        Err(e) if !is_missing(&e) => Err(e).with_context(|| format!("remove the container {id}")),
         _ => Ok(()),
     }
 }
@@ -173,5 +216,35 @@ mod tests {
         };
         assert_eq!(of("8080:80"), ("80/tcp".into(), None, "8080".into()));
         assert_eq!(of("127.0.0.1:53:54/udp"), ("54/udp".into(), Some("127.0.0.1".into()), "53".into()));
+    }
+    #[test]
+    fn a_name_is_not_the_beginning_of_an_id() {
+        assert!(is_called(Some("/c1"), "c1") && is_called(Some("c1"), "c1"));
+        assert!(!is_called(Some("/web"), "c1") && !is_called(None, "c1"));
+        let says = |message: &str| {
+            let message = message.to_owned();
+            begins_several(&Error::DockerResponseServerError { status_code: 400, message })
+        };
+        assert!(says("multiple IDs found with provided prefix: c1"));
+        assert!(says("network ab is ambiguous (2 matches found based on ID prefix)"));
+        assert!(says("more than one result for container name ab: container already exists"));
+        // That is two of the same name.
+        assert!(!says("network ab is ambiguous (2 matches found on name)"));
+    }
+
+    #[test]
+    fn an_engine_that_maps_users_is_told_not_to() {
+        let message = "privileged mode is incompatible with user namespaces.  You must run the container in the \
+                       host namespace when running privileged mode";
+        let refused = |message: &str| {
+            maps_users(&Error::DockerResponseServerError { status_code: 400, message: message.to_owned() })
+        };
+        assert!(
+            refused(message)
+                && refused("cannot share the host's network namespace when user namespaces are enabled")
+        );
+        assert!(!refused("No such image"));
+        let mode = with_users_of_host(ContainerCreateBody::default()).host_config.and_then(|c| c.userns_mode);
+        assert_eq!(mode.as_deref(), Some("host"));
     }
 }

@@ -10,9 +10,7 @@ use async_trait::async_trait;
 use bollard::Docker as Client;
 use bollard::errors::Error;
 use bollard::models::ContainerInspectResponse;
-use bollard::query_parameters::{
-    CreateContainerOptionsBuilder, KillContainerOptions, StartContainerOptions, StopContainerOptionsBuilder,
-};
+use bollard::query_parameters::{KillContainerOptions, StartContainerOptions, StopContainerOptionsBuilder};
 use ipnet::Ipv4Net;
 use model::{Cluster, DriverKind, Fault, Reason};
 
@@ -82,7 +80,9 @@ impl Driver for Docker {
         let Some(cgroup) = self.cgroup(&spec.name)? else { return Ok(()) };
         let limits = size::limits(spec);
         tokio::task::spawn_blocking(move || cgroup.resize(&limits)).await??;
-        let told = self.client().await?.update_container(&spec.name, size::change(spec)).await;
+        let client = self.client().await?;
+        let Some(found) = container::inspect(client, &spec.name).await? else { return Ok(()) };
+        let told = client.update_container(container::id(&found)?, size::change(spec)).await;
         told.with_context(|| format!("tell the engine the size of {}", spec.name))
     }
 
@@ -116,12 +116,13 @@ impl Driver for Docker {
         };
         fs_err::write(paths.launch_file(), serde_json::to_vec(&launch)?)?;
         // One that ended is made anew: what it is to be may have changed since.
-        container::remove(client, &spec.name).await?;
+        if let Some(found) = &found {
+            container::remove(client, container::id(found)?).await?;
+        }
         let body = container::body(spec, &self.owner(), reference, paths.dir(), &agent);
-        let options = CreateContainerOptionsBuilder::default().name(&spec.name).build();
-        let made = client.create_container(Some(options), body).await;
-        made.map_err(|e| refused::machine(spec, "make", e))?;
-        let started = client.start_container(&spec.name, None::<StartContainerOptions>).await;
+        let made = container::create(client, Some(&spec.name), body).await;
+        let id = made.map_err(|e| refused::machine(spec, "make", e))?;
+        let started = client.start_container(&id, None::<StartContainerOptions>).await;
         started.map_err(|e| refused::machine(spec, "start", e))?;
         match container::inspect(client, &spec.name).await? {
             Some(found) => self.record(&spec.name, &found),
@@ -138,12 +139,13 @@ impl Driver for Docker {
         }
         if container::is_running(&found) {
             self.thaw(machine).await?;
+            let id = container::id(&found)?;
             let ended = if grace.is_zero() {
-                client.kill_container(machine, None::<KillContainerOptions>).await
+                client.kill_container(id, None::<KillContainerOptions>).await
             } else {
                 let seconds = i32::try_from(grace.as_secs()).unwrap_or(i32::MAX);
                 let options = StopContainerOptionsBuilder::default().t(seconds).build();
-                client.stop_container(machine, Some(options)).await
+                client.stop_container(id, Some(options)).await
             };
             match ended {
                 Err(e) if !is_missing(&e) && !has_ended(&e) => {
@@ -151,7 +153,7 @@ impl Driver for Docker {
                 }
                 _ => {}
             }
-            ended_for_good(client, machine).await?;
+            ended_for_good(client, id).await?;
         }
         paths.forget_init()
     }
@@ -162,7 +164,7 @@ impl Driver for Docker {
             && self.is_ours(machine, &found).is_ok()
         {
             self.thaw(machine).await?;
-            container::remove(client, machine).await?;
+            container::remove(client, container::id(&found)?).await?;
         }
         let paths = Paths::new(&self.home, machine);
         if paths.is_anothers() {
@@ -288,13 +290,13 @@ fn has_ended(error: &Error) -> bool {
 }
 
 /// A kill returns before the container has ended.
-async fn ended_for_good(client: &Client, machine: &str) -> Result<()> {
+async fn ended_for_good(client: &Client, id: &str) -> Result<()> {
     use futures::StreamExt as _;
     let options = None::<bollard::query_parameters::WaitContainerOptions>;
     // It ends with the container's exit code, which is an error unless it is 0.
-    match client.wait_container(machine, options).next().await {
+    match client.wait_container(id, options).next().await {
         Some(Err(e @ Error::DockerResponseServerError { .. })) if !is_missing(&e) => {
-            Err(e).with_context(|| format!("wait for the end of the container {machine}"))
+            Err(e).with_context(|| format!("wait for the end of the container {id}"))
         }
         _ => Ok(()),
     }

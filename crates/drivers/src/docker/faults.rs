@@ -18,7 +18,10 @@ use crate::native::network::NODE_LINK;
 #[async_trait]
 impl Faults for Docker {
     async fn freeze(&self, machine: &str) -> Result<()> {
-        let frozen = self.client().await?.pause_container(machine).await;
+        let client = self.client().await?;
+        let found = container::inspect(client, machine).await?;
+        let found = found.with_context(|| format!("there is no container {machine}"))?;
+        let frozen = client.pause_container(container::id(&found)?).await;
         frozen.with_context(|| format!("pause the container {machine}"))
     }
 
@@ -26,7 +29,7 @@ impl Faults for Docker {
         let client = self.client().await?;
         match container::inspect(client, machine).await? {
             Some(found) if container::is_paused(&found) => client
-                .unpause_container(machine)
+                .unpause_container(container::id(&found)?)
                 .await
                 .with_context(|| format!("let the container {machine} go on")),
             _ => Ok(()),

@@ -1,6 +1,5 @@
 //! The node image as an image of the engine: brought there once, under a name that says what is in it.
 
-use std::io::Write as _;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -16,7 +15,6 @@ use super::flow::{self, Writer};
 use super::refused;
 
 pub const REPOSITORY: &str = "manykube/node";
-const CHUNK: usize = 1 << 20;
 
 /// The images of our store are named by what they were made of.
 pub fn reference(image: &NodeImage) -> String {
@@ -47,8 +45,8 @@ pub async fn ensure(client: &Client, image: &NodeImage, progress: Arc<LayerProgr
     // With its tag in one: podman does not look at the other parameter.
     let options = CreateImageOptionsBuilder::default().from_src("-").repo(&reference).build();
     let body = bollard::body_try_stream(stream);
-    let bring = client.create_image(Some(options), Some(body), None).try_collect::<Vec<_>>();
-    let brought = bring.await;
+    let client = flow::unhurried(client);
+    let brought = client.create_image(Some(options), Some(body), None).try_collect::<Vec<_>>().await;
     let packed = packing.await?;
     if let Err(error) = brought {
         if let Some(full) = refused::disk(&error.to_string()) {
@@ -65,46 +63,25 @@ pub async fn ensure(client: &Client, image: &NodeImage, progress: Arc<LayerProgr
 
 fn pack(image: &NodeImage, writer: Writer, progress: Arc<LayerProgress>) -> Result<()> {
     let total = image.system_size()?;
-    let told =
-        move |done| progress(LayerEvent { layer: "system".to_owned(), doing: Doing::Sending, done, total });
-    let pipe = Pipe { writer, done: 0, total, told: Box::new(told) };
-    let mut tar = flow::archive(std::io::BufWriter::with_capacity(CHUNK, pipe));
-    tar.follow_symlinks(false);
-    for entry in fs_err::read_dir(image.rootfs())? {
-        let (entry, name) = entry.map(|e| (e.path(), e.file_name()))?;
-        if name == "var" {
-            // Every node has its own, from our store.
-            tar.append_dir(&name, &entry)?;
-        } else if entry.is_dir() && !entry.is_symlink() {
-            tar.append_dir_all(&name, &entry)?;
-        } else {
-            tar.append_path_with_name(&entry, &name)?;
+    let at = move |done| LayerEvent { layer: "system".to_owned(), doing: Doing::Sending, done, total };
+    let told = progress.clone();
+    // An archive is a little more than its files.
+    let writer = writer.telling(move |done| told(at(done.min(total.saturating_sub(1)))));
+    flow::pack(writer, |tar| {
+        tar.follow_symlinks(false);
+        for entry in fs_err::read_dir(image.rootfs())? {
+            let (entry, name) = entry.map(|e| (e.path(), e.file_name()))?;
+            if name == "var" {
+                // Every node has its own, from our store.
+                tar.append_dir(&name, &entry)?;
+            } else if entry.is_dir() && !entry.is_symlink() {
+                tar.append_dir_all(&name, &entry)?;
+            } else {
+                tar.append_path_with_name(&entry, &name)?;
+            }
         }
-    }
-    let mut out = tar.into_inner()?;
-    out.flush()?;
-    (out.get_ref().told)(total);
-    Ok(())
-}
-
-/// Tells how much was sent.
-struct Pipe {
-    writer: Writer,
-    done: u64,
-    total: u64,
-    told: Box<dyn Fn(u64)>,
-}
-
-impl std::io::Write for Pipe {
-    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
-        let length = self.writer.write(data)?;
-        self.done += length as u64;
-        // An archive is a little more than its files.
-        (self.told)(self.done.min(self.total.saturating_sub(1)));
-        Ok(length)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
-    }
+    })?;
+    progress(at(total));
+    Ok(())
 }

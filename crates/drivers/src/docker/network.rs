@@ -158,10 +158,11 @@ async fn who_has(client: &Client, subnet: Ipv4Net) -> Result<Option<String>> {
     Ok(subnets(client).await?.into_iter().find(|(_, other)| overlap(other)).map(|(name, _)| name))
 }
 
+/// The network of that name: the engine would also take the beginning of an id.
 async fn find(client: &Client, name: &str) -> Result<Option<NetworkInspect>> {
     match client.inspect_network(name, None::<InspectNetworkOptions>).await {
-        Ok(network) => Ok(Some(network)),
-        Err(e) if container::is_missing(&e) => Ok(None),
+        Ok(network) => Ok(Some(network).filter(|found| found.name.as_deref() == Some(name))),
+        Err(e) if container::is_missing(&e) || container::begins_several(&e) => Ok(None),
         Err(e) => Err(e).with_context(|| format!("look at the network {name} of the engine")),
     }
 }

@@ -33,7 +33,15 @@ pub fn connect() -> Result<Client, Fault> {
             .advice("Use podman of this host (unset CONTAINER_HOST), or --driver=native as root"));
     }
     let made = Client::connect_with_unix(&socket, PATIENCE_SECONDS, VERSION);
-    made.map_err(|e| absent(&e.to_string()))
+    made.map_err(|e| match closed(Path::new(socket.trim_start_matches("unix://"))) {
+        Some(closed) => absent(&closed.to_string()),
+        None => absent(&e.to_string()),
+    })
+}
+
+/// Root's is in a directory of root's own: to others it looks as if there were none.
+fn closed(socket: &Path) -> Option<std::io::Error> {
+    std::fs::metadata(socket).err().filter(|e| e.kind() == std::io::ErrorKind::PermissionDenied)
 }
 
 /// Does it answer?
@@ -47,11 +55,27 @@ pub async fn ready(client: Client) -> Result<Client, Fault> {
 }
 
 pub fn absent(why: &str) -> Fault {
-    Fault::new(Reason::DriverNotHealthy, format!("podman's service cannot be reached: {why}"))
-        .advice("Start it with 'systemctl start podman.socket' as root, or use --driver=native as root")
+    Fault::new(Reason::DriverNotHealthy, format!("podman's service cannot be reached: {why}")).advice(
+        if why.to_lowercase().contains("permission denied") {
+            "Run the same command with sudo"
+        } else {
+            "Start it with 'systemctl start podman.socket' as root, or use --driver=native as root"
+        },
+    )
 }
 
 /// For those who have no other engine.
 pub fn is_there() -> bool {
     Path::new(SOCKET).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_do_depends_on_why() {
+        assert!(absent("Permission denied (os error 13)").advice.unwrap().contains("sudo"));
+        assert!(absent("it does not answer").advice.unwrap().contains("podman.socket"));
+    }
 }

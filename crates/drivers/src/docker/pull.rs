@@ -10,7 +10,7 @@ use bollard::auth::DockerCredentials;
 use bollard::errors::Error;
 use bollard::models::{CreateImageInfo, ImageInspect};
 use bollard::query_parameters::{CreateImageOptionsBuilder, RemoveImageOptions, TagImageOptionsBuilder};
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::StreamExt as _;
 use image::registry::{Doing, Label, LayerEvent, LayerProgress, Login, Reference, RegistryError, name_user};
 use image::{NodeImage, Store};
 
@@ -192,18 +192,7 @@ async fn take(
         progress(at(total));
         anyhow::Ok(image)
     });
-    let sent = async {
-        let mut stream = client.export_image(name);
-        while let Some(chunk) = stream.try_next().await? {
-            // Whoever does not read any more says why below.
-            if sender.send(chunk).await.is_err() {
-                break;
-            }
-        }
-        Ok::<(), Error>(())
-    };
-    let sent = sent.await;
-    drop(sender);
+    let sent = flow::hand_on(client.export_image(name), sender).await;
     let taken = taking.await?;
     sent.with_context(|| format!("take {name} from the engine"))?;
     taken.with_context(|| format!("take {name} from the engine"))

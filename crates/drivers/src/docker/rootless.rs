@@ -7,6 +7,8 @@ use bollard::Docker as Client;
 use bollard::models::{SystemInfo, SystemInfoCgroupDriverEnum, SystemInfoCgroupVersionEnum};
 use image::NodeImage;
 use model::{Fault, Reason};
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
 
 use crate::user_namespace;
 
@@ -94,7 +96,7 @@ pub async fn disguised(client: &Client, socket: &Path) -> Result<(), Fault> {
 fn user_of(socket: &Path) -> u32 {
     let listens = || {
         let stream = std::os::unix::net::UnixStream::connect(socket).ok()?;
-        Some(rustix::net::sockopt::socket_peercred(&stream).ok()?.uid.as_raw())
+        Some(getsockopt(&stream, PeerCredentials).ok()?.uid())
     };
     listens().unwrap_or(0)
 }

@@ -161,7 +161,8 @@ pub fn point_kubeconfig(ctx: &Ctx, before: &Cluster, after: &Cluster) -> Result<
 
 fn entry(ctx: &Ctx, cluster: &Cluster) -> Result<Entry> {
     let dir = ctx.home.profile(&cluster.name);
-    let files = [ctx.home.root().join("ca.crt"), dir.join("client.crt"), dir.join("client.key")];
+    let ca = bootstrap::pki::authority_of(&ctx.home, &cluster.name);
+    let files = [ca, dir.join("client.crt"), dir.join("client.key")];
     // Who calls us by sudo reads the kubeconfig as somebody who may not read our files.
     let sudo = host::env("SUDO_UID").is_some_and(|uid| uid != "0");
     let credentials = if cluster.embed_certs || sudo {

@@ -2,11 +2,12 @@
 
 use anyhow::{Context as _, Result};
 use engine::crash;
-use model::{Cluster, Fault, Reason, minikube};
+use model::{Cluster, Fault, Home, Reason, minikube};
 
 use super::cluster as common;
 use crate::core;
 use crate::ctx::Ctx;
+use crate::inside::{door, others};
 use crate::report::{Event, Output, Style, steps};
 use crate::state::lock::ProfileLock;
 use crate::state::{profile, settings};
@@ -25,7 +26,16 @@ pub struct Args {
 }
 
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
-    let known: Vec<String> = profile::list(&ctx.home)?.into_iter().map(|(name, _)| name).collect();
+    let all = profile::list(&ctx.home)?.into_iter().map(|(name, _)| name);
+    // The record of a cluster that is elsewhere is not the cluster.
+    let passed_over = others::here(&ctx.home);
+    let (elsewhere, known): (Vec<String>, Vec<String>) =
+        all.partition(|name| passed_over.iter().any(|other| other.name == *name));
+    if args.purge && !elsewhere.is_empty() {
+        let message = format!("Clusters of other engines were found: {}", elsewhere.join(", "));
+        let advice = format!("Delete them first: {} delete -p NAME", ctx.tool);
+        return Err(Fault::new(Reason::Usage, message).advice(advice).into());
+    }
     let others: Vec<&str> = known.iter().map(String::as_str).filter(|name| *name != ctx.profile).collect();
     if args.purge && !args.all && !others.is_empty() {
         let message = format!("Other profiles were found: {}", others.join(", "));
@@ -38,13 +48,14 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
         }
         // Machines whose profile is lost belong to "all" as well.
         let strays = if args.all { core::profiles_of_machines(ctx).await? } else { Vec::new() };
-        for name in &strays {
+        for name in strays.iter().filter(|name| !elsewhere.contains(*name)) {
             delete(ctx, name).await?;
         }
         Ok(())
     })?;
     settings::set(&ctx.home, "profile", None)?;
     if args.all {
+        others::refuse(ctx, "delete", Reason::GuestDeletion, &passed_over)?;
         ctx.emit(Event::info(Style::Deleted, "Successfully deleted all profiles"));
     }
     if args.purge {
@@ -105,6 +116,7 @@ pub async fn remove(ctx: &Ctx, name: &str, cluster: Option<&Cluster>, lock: Prof
         }
         _ => {}
     }
+    door::forget(&ctx.home, name)?;
     crash::place("remove-profile", "after");
     lock.remove();
     Ok(())
@@ -133,6 +145,14 @@ const OURS: [&str; 20] = [
     "machine_client.lock",
     "tunnels.json",
 ];
+
+/// Of this host, whether or not a profile knows them.
+pub fn has_machines(home: &Home) -> bool {
+    match std::fs::read_dir(home.machines()) {
+        Ok(mut all) => all.next().is_some(),
+        Err(e) => e.kind() != std::io::ErrorKind::NotFound,
+    }
+}
 
 pub fn purge(ctx: &Ctx) -> Result<()> {
     let root = ctx.home.root();

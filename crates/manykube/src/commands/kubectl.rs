@@ -4,12 +4,13 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
-use model::{Fault, Reason};
+use model::{Cluster, Fault, Reason};
 
 use super::cluster as common;
 use crate::core;
 use crate::ctx::Ctx;
-use crate::state::profile;
+use crate::inside::door;
+use crate::state::{owner, profile};
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
@@ -31,10 +32,26 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
         None => image::default_version().to_owned(),
     };
     let path = program(ctx, &version)?;
+    if let Some(file) = &file {
+        open_door(ctx, &file.cluster)?;
+    }
     let words = with_cluster(&args.command, &ctx.profile, file.is_some());
     // Replaces this process: signals, streams and the exit code are kubectl's own.
     let error = std::process::Command::new(&path).args(words).exec();
     Err(error).with_context(|| format!("run {}", path.display()))
+}
+
+/// What it was started with may have ended, as by a reboot. Not all that kubectl does needs it.
+fn open_door(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
+    if door::address(&ctx.home, &cluster.name).is_none() || owner::is_own(&ctx.home).is_err() {
+        return Ok(());
+    }
+    match ctx.run(door::look_after(ctx, cluster)) {
+        Err(error) if ctx.cancel.is_cancelled() => return Err(error),
+        Err(error) => ctx.warn(format!("{error:#}")),
+        Ok(_) => {}
+    }
+    Ok(())
 }
 
 pub fn program(ctx: &Ctx, version: &str) -> Result<PathBuf> {

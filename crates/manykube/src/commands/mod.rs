@@ -94,7 +94,16 @@ pub fn point_kubectl(ctx: &Ctx, cluster: &model::Cluster) -> Result<(), model::F
     cluster::write_kubeconfig(ctx, cluster, !cluster.keep_context).map(drop)
 }
 
-/// The opposite, for one that is gone.
+/// After the address of its API has changed. A cluster that kubectl was not pointed to stays unknown to it.
+pub fn move_kubectl(ctx: &Ctx, cluster: &model::Cluster) -> Result<()> {
+    let doc = crate::kubeconfig::read(&cluster::kubeconfig_path())?;
+    if crate::kubeconfig::document::server(&doc, &cluster.name).is_some() {
+        cluster::write_kubeconfig(ctx, cluster, false)?;
+    }
+    Ok(())
+}
+
+/// The opposite of `point_kubectl`, for one that is gone.
 pub fn forget_kubectl(profile: &str) -> Result<(), model::Fault> {
     cluster::remove_from_kubeconfig(profile).map(drop)
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{cluster as common, print};
 use crate::ctx::Ctx;
+use crate::inside::others::{self, Other};
 use crate::kubeconfig::{self, document};
 use crate::report::style;
 use crate::state::{history, profile};
@@ -46,10 +47,11 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     let machines =
         |name: &str| files.iter().any(|f| f.cluster.nodes.iter().any(|n| f.cluster.machine(n) == name));
     invalid.retain(|(name, _)| !machines(name));
+    let others = others::here(&ctx.home);
     let words = if args.light {
         vec!["Skipped".to_owned(); files.len()]
     } else {
-        ctx.run(async { Ok(join_all(files.iter().map(|f| word(ctx, f))).await) })?
+        ctx.run(async { Ok(join_all(files.iter().map(|f| word(ctx, f, &others))).await) })?
     };
     let current = match args.light {
         true => String::new(),
@@ -79,11 +81,17 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
             }
         }
     }
+    if !args.light {
+        others::warn(ctx, &others);
+    }
     Ok(0)
 }
 
 /// A cluster that cannot be asked has no word, as in minikube.
-async fn word(ctx: &Ctx, file: &ConfigFile) -> String {
+async fn word(ctx: &Ctx, file: &ConfigFile, others: &[Other]) -> String {
+    if others.iter().any(|other| other.name == file.cluster.name) {
+        return String::new();
+    }
     let Ok(nodes) = common::statuses(ctx, &file.cluster).await else { return String::new() };
     let history = history::load(&ctx.home, &file.cluster.name);
     cluster_word(&nodes, file.cluster.is_ha(), history.as_ref()).name

@@ -9,6 +9,7 @@ use super::{cluster as common, schedule};
 use crate::args::values::go_duration;
 use crate::core;
 use crate::ctx::Ctx;
+use crate::inside::others;
 use crate::report::{Event, Output, Style, steps};
 use crate::state::lock::ProfileLock;
 use crate::state::{profile, scheduled};
@@ -40,20 +41,28 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
         let message = "Cannot use both --schedule and --cancel-scheduled";
         return Err(Fault::new(Reason::Usage, message).into());
     }
-    let profiles: Vec<String> = if args.all {
-        profile::list(&ctx.home)?.into_iter().filter(|(_, f)| f.is_ok()).map(|(name, _)| name).collect()
-    } else {
+    if !args.all {
         // Refused before anything is locked or recorded.
         profile::require(&ctx.home, &ctx.profile)?;
-        vec![ctx.profile.clone()]
-    };
+        return stop_each(ctx, args, std::slice::from_ref(&ctx.profile));
+    }
+    let others = others::here(&ctx.home);
+    let mut profiles = profile::list(&ctx.home)?;
+    profiles.retain(|(name, file)| file.is_ok() && !others.iter().any(|other| other.name == *name));
+    let profiles: Vec<String> = profiles.into_iter().map(|(name, _)| name).collect();
+    let code = stop_each(ctx, args, &profiles)?;
+    others::refuse(ctx, "stop", Reason::StopTimeout, &others)?;
+    Ok(code)
+}
+
+fn stop_each(ctx: &Ctx, args: &Args, profiles: &[String]) -> Result<u8> {
     if args.cancel_scheduled {
         profiles.iter().try_for_each(|name| schedule::cancel(ctx, name))?;
         ctx.emit(Event::info(Style::Stopped, "All existing scheduled stops cancelled"));
         return Ok(0);
     }
     if let Some(after) = args.schedule.filter(|d| !d.is_zero()) {
-        for name in &profiles {
+        for name in profiles {
             schedule::stop_later(ctx, name, after)?;
             let left = scheduled::go_seconds(i64::try_from(after.as_secs()).unwrap_or(i64::MAX));
             ctx.emit(Event::info(Style::Waiting, format!("\"{name}\" will be stopped in {left}")));
@@ -62,7 +71,7 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     }
     ctx.run(async {
         let mut stopped = 0;
-        for name in &profiles {
+        for name in profiles {
             match args.scheduled_at {
                 Some(at) if !schedule::wait(ctx, name, at).await => return Ok(0),
                 // Its own process: there is nobody to end.

@@ -1,50 +1,56 @@
-//! `127.0.0.1:PORT` for an API server whose addresses are not in our network: a process that hands each connection
-//! on, by way of the engine, to a node that runs, and from there to an API server that answers.
+//! `127.0.0.1:PORT` for an API server whose addresses are not in our network: a process (`doorman`) hands each
+//! connection on, by way of the engine.
 //!
-//! The virtual address comes first: whoever holds it spreads over the API servers that are healthy. So the door
-//! belongs to no control plane, and the loss of one is not the loss of the port.
+//! Here is what is known of a door: a record that says where it leads, and whether somebody is at it.
 
-use std::ffi::OsString;
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener as StdListener};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use drivers::docker::Address;
 use drivers::docker::inside::Engine;
-use model::Home;
+use model::{Cluster, Home};
 use serde::{Deserialize, Serialize};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::time::sleep;
 
+use super::doorman;
+pub use super::doorman::{COMMAND, main};
 use super::ways::Ways;
-use crate::background;
-use crate::state::{atomic, profile};
+use crate::ctx::Ctx;
+use crate::state::atomic;
+use crate::{background, commands};
 
-/// The hidden command.
-pub const COMMAND: &str = "api-door";
-/// Between two looks at who runs.
-const LOOK: Duration = Duration::from_secs(1);
-/// Nodes that restart all at once are back before this.
-const GONE: Duration = Duration::from_secs(30);
 const OPENS: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
-    port: u16,
-    engine: Address,
+pub struct Record {
+    pub port: u16,
+    pub engine: Address,
     /// The home that the machines belong to, as their labels say it.
-    home: String,
+    pub home: String,
 }
 
-fn file(home: &Home, profile: &str, what: &str) -> PathBuf {
+/// What was found, and done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    There,
+    Revived,
+    /// The port was somebody else's by now: it is another one.
+    Moved,
+}
+
+pub fn file(home: &Home, profile: &str, what: &str) -> PathBuf {
     home.root().join("doors").join(format!("{profile}.{what}"))
 }
 
-fn read(home: &Home, profile: &str) -> Option<Record> {
+pub fn read(home: &Home, profile: &str) -> Option<Record> {
     serde_json::from_slice(&std::fs::read(file(home, profile, "json")).ok()?).ok()
+}
+
+fn write(home: &Home, profile: &str, record: &Record) -> Result<()> {
+    Ok(atomic::write(&file(home, profile, "json"), &serde_json::to_vec(record)?, 0o600)?)
 }
 
 /// The engine that a profile's machines are at, if it is behind a door.
@@ -62,23 +68,27 @@ pub fn server(home: &Home, profile: &str) -> Option<String> {
     read(home, profile).map(|record| format!("https://127.0.0.1:{}", record.port))
 }
 
-/// Chooses the port, which stays the same for as long as there is the cluster. Whether there was none before.
-pub fn reserve(home: &Home, profile: &str, engine: &Address, machines: &Path) -> Result<bool> {
+/// Chooses the port, which stays the same for as long as there is the cluster and nobody else takes it.
+pub fn reserve(home: &Home, profile: &str, engine: &Address, machines: &Path) -> Result<()> {
     let before = read(home, profile);
-    let free = || StdListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|l| l.local_addr());
     let port = match &before {
         Some(before) => before.port,
-        None => free().context("find a free port")?.port(),
+        None => free_port()?,
     };
     let record = Record { port, engine: engine.clone(), home: machines.to_string_lossy().into_owned() };
-    if before.as_ref() == Some(&record) {
-        return Ok(false);
-    }
-    atomic::write(&file(home, profile, "json"), &serde_json::to_vec(&record)?, 0o600)?;
-    Ok(before.is_none())
+    if before.as_ref() == Some(&record) { Ok(()) } else { write(home, profile, &record) }
 }
 
-/// It ends when it finds nothing to be there for.
+fn free_port() -> Result<u16> {
+    let found = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    Ok(found.context("find a free port")?.port())
+}
+
+fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+/// Its process ends when it finds nothing to be there for.
 pub fn forget(home: &Home, profile: &str) -> Result<()> {
     for what in ["json", "lock", "log"] {
         match std::fs::remove_file(file(home, profile, what)) {
@@ -89,75 +99,73 @@ pub fn forget(home: &Home, profile: &str) -> Result<()> {
     Ok(())
 }
 
-/// Starts it unless it is there; whether it had to be.
-pub async fn keep(home: &Home, profile: &str) -> Result<bool> {
-    let Some(record) = read(home, profile) else { return Ok(false) };
-    if is_open(record.port).await {
-        return Ok(false);
+/// Sees to it that the cluster's door, if it has one, is open, and that kubectl knows it.
+pub async fn look_after(ctx: &Ctx, cluster: &Cluster) -> Result<Kept> {
+    let kept = keep(&ctx.home, &cluster.name).await?;
+    if kept == Kept::Moved {
+        commands::move_kubectl(ctx, cluster)?;
     }
-    let log = fs_err::File::create(file(home, profile, "log"))?.into_parts().0;
-    background::spawn(home, COMMAND, &[profile], log)?;
+    Ok(kept)
+}
+
+async fn keep(home: &Home, profile: &str) -> Result<Kept> {
+    let mut kept = Kept::There;
     let began = Instant::now();
-    while !is_open(record.port).await {
+    // Read each time: another command may be at the same.
+    while let Some(mut record) = read(home, profile) {
+        match doorman::found(home, profile) {
+            doorman::Found::At(served) if served == record && is_open(record.port).await => return Ok(kept),
+            doorman::Found::Nobody if kept == Kept::There => {
+                kept = Kept::Revived;
+                if !is_free(record.port) {
+                    record.port = free_port()?;
+                    write(home, profile, &record)?;
+                    kept = Kept::Moved;
+                }
+                let log = fs_err::File::create(file(home, profile, "log"))?.into_parts().0;
+                background::spawn(home, COMMAND, &[profile], log)?;
+            }
+            _ => {}
+        }
         if began.elapsed() > OPENS {
             let words = std::fs::read_to_string(file(home, profile, "log")).unwrap_or_default();
-            bail!("nothing listens on 127.0.0.1:{}: {}", record.port, words.trim());
+            bail!("nobody opens 127.0.0.1:{}, the way to the API server: {}", record.port, words.trim());
         }
         sleep(Duration::from_millis(50)).await;
     }
-    Ok(true)
+    Ok(kept)
 }
 
 async fn is_open(port: u16) -> bool {
     TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok()
 }
 
-/// `api-door HOME CACHE PROFILE`.
-pub fn main(args: &[OsString]) -> ExitCode {
-    background::main(args, async |home, [profile]| serve(home, profile).await)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-async fn serve(home: &Home, profile: &str) -> Result<()> {
-    let record = read(home, profile).context("the cluster has no door")?;
-    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, record.port);
-    let listener = TcpListener::bind(address).await.with_context(|| format!("listen on {address}"))?;
-    let engine = Engine::find(record.engine.clone()).await?;
-    let ways = Arc::new(Ways::new(engine, record.home.clone(), profile.to_owned()));
-    let taking = async {
-        loop {
-            // A connection that was given up before we took it is no reason to stop.
-            let Ok((client, _)) = listener.accept().await else { continue };
-            tokio::spawn(hand_on(client, ways.clone(), api_servers(home, profile)));
-        }
-    };
-    tokio::select! {
-        () = taking => Ok(()),
-        () = watch(&ways, || read(home, profile).as_ref() == Some(&record)) => Ok(()),
+    #[test]
+    fn a_port_stays_whatever_leads_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::new(dir.path(), None);
+        let at = |host: &str| Address { host: host.into(), certs: None };
+        reserve(&home, "demo", &at("ssh://far"), Path::new("/v/.manykube")).unwrap();
+        let first = read(&home, "demo").unwrap();
+        reserve(&home, "demo", &at("tcp://far:2376"), Path::new("/v/.manykube")).unwrap();
+        let second = read(&home, "demo").unwrap();
+        assert_eq!((second.port, second.engine.host.as_str()), (first.port, "tcp://far:2376"));
+        assert_eq!(server(&home, "demo").unwrap(), format!("https://127.0.0.1:{}", first.port));
+        forget(&home, "demo").unwrap();
+        forget(&home, "demo").unwrap();
+        assert_eq!(address(&home, "demo"), None);
     }
-}
 
-/// Ends when the cluster is gone, or none of its nodes has run for a while.
-async fn watch(ways: &Ways, wanted: impl Fn() -> bool) {
-    let mut seen = Instant::now();
-    while wanted() && seen.elapsed() < GONE {
-        // An engine that cannot be asked may come back.
-        if ways.look().await.unwrap_or(true) {
-            seen = Instant::now();
-        }
-        sleep(LOOK).await;
-    }
-}
-
-fn api_servers(home: &Home, profile: &str) -> Vec<SocketAddrV4> {
-    let Ok(Some(file)) = profile::load(home, profile) else { return Vec::new() };
-    let cluster = &file.cluster;
-    let all = [cluster.vip()].into_iter().chain(cluster.control_planes().map(|node| node.ip));
-    all.map(|ip| SocketAddrV4::new(ip, cluster.api_port)).collect()
-}
-
-/// Joins a connection of ours to an address of theirs.
-pub async fn hand_on(client: TcpStream, ways: Arc<Ways>, to: Vec<SocketAddrV4>) {
-    if let Some(tunnel) = ways.connect(&to).await {
-        tunnel.join(client).await;
+    #[test]
+    fn a_strangers_port_is_not_free() {
+        let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = stranger.local_addr().unwrap().port();
+        assert!(!is_free(port));
+        drop(stranger);
+        assert!(is_free(port));
     }
 }

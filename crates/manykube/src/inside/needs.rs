@@ -21,6 +21,11 @@ pub fn all_profiles(command: &Commands) -> bool {
     }
 }
 
+/// Does it end with the code of a program of the user's, which may be any?
+pub fn any_code(command: &Commands) -> bool {
+    matches!(command, Commands::Kubectl(_))
+}
+
 fn lists(args: &profile::Args) -> bool {
     matches!(args.command, Some(profile::Command::List(_)))
 }

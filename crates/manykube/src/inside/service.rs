@@ -8,7 +8,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::ways::Ways;
-use super::{Call, door};
+use super::{Call, door, doorman};
+use crate::background;
 use crate::report::{Event, Style};
 use crate::state::profile;
 
@@ -49,10 +50,10 @@ pub async fn forward(call: &Call<'_>, said: &[u8]) -> Result<u8> {
 }
 
 async fn serve(listener: TcpListener, ways: Arc<Ways>, to: Vec<SocketAddrV4>) {
-    loop {
-        let Ok((client, _)) = listener.accept().await else { continue };
-        tokio::spawn(door::hand_on(client, ways.clone(), to.clone()));
-    }
+    let each = |client| {
+        tokio::spawn(doorman::hand_on(client, ways.clone(), to.clone()));
+    };
+    background::take(&listener, each).await;
 }
 
 /// The address in a line like `http://192.168.49.2:30080`.

@@ -6,23 +6,42 @@ use anyhow::{Context as _, Result};
 use drivers::docker::inside::{Errand, Input, Luggage, Outcome, Place, Volume, gave_up};
 use model::{Fault, Reason};
 
-use super::{Call, files, mirror};
+use super::mark::{self, Mark};
+use super::others::{self, By};
+use super::{Call, files, mirror, needs};
 use crate::args::Commands;
 use crate::commands;
+use crate::commands::delete;
 use crate::report::{Event, Style};
 use crate::state::handout;
 
 pub struct There {
     volume: Volume,
+    /// What profiles bear here that are there.
+    pub own: Mark,
 }
 
 pub async fn home(call: &Call<'_>) -> Result<There> {
     refuse(call)?;
-    let there = There { volume: call.engine.volume(call.ctx.home.root()).await? };
-    if there.volume.fresh {
-        mirror::forget(&call.ctx.home)?;
+    refuse_ours(call)?;
+    let volume = call.engine.volume(call.ctx.home.root()).await?;
+    let own = Mark { engine: volume.engine.clone(), address: call.engine.address.clone() };
+    if volume.fresh {
+        mirror::forget(&call.ctx.home, &own)?;
     }
-    Ok(there)
+    Ok(There { volume, own })
+}
+
+/// A cluster stays where it is: another one of its name would take its place here.
+fn refuse_ours(call: &Call<'_>) -> Result<(), Fault> {
+    let name = &call.ctx.profile;
+    if needs::all_profiles(call.command) || !mark::is_here(&call.ctx.home, name) {
+        return Ok(());
+    }
+    let host = &call.engine.address.host;
+    let message = format!("The cluster \"{name}\" is one of this host, and not of the engine at {host}");
+    let advice = "Unset DOCKER_HOST and DOCKER_CONTEXT, or choose another name with -p";
+    Err(Fault::new(Reason::DriverMismatch, message).advice(advice))
 }
 
 /// What is about files of this host, and cannot be about copies of them.
@@ -68,8 +87,7 @@ impl There {
             errand.input = packed.input.unwrap_or(errand.input);
             packing = packed.packing;
         }
-        let outcome = call.engine.run(errand).await?;
-        mirror::update(call.ctx, outcome.fetched.as_deref())?;
+        let outcome = self.go(call, errand).await?;
         if let Some(packing) = packing {
             // The command may have ended before it read all; then it has said why.
             packing.await?.or_else(|e| if gave_up(&e) { Ok(()) } else { Err(e) })?;
@@ -78,10 +96,31 @@ impl There {
             && args.purge
             && outcome.code == 0
         {
-            call.engine.remove_volume(&self.volume).await?;
-            commands::delete::purge(call.ctx)?;
+            self.purge(call).await?;
         }
         Ok(outcome)
+    }
+
+    /// Runs it there, and takes what it has handed out.
+    async fn go(&self, call: &Call<'_>, errand: Errand) -> Result<Outcome> {
+        let known = self.own.all(&call.ctx.home);
+        let outcome = call.engine.run(errand).await?;
+        mirror::update(call.ctx, &self.own, &known, outcome.fetched.as_deref())?;
+        Ok(outcome)
+    }
+
+    /// The command there knows of its own home only.
+    async fn purge(&self, call: &Call<'_>) -> Result<()> {
+        let (ctx, home) = (call.ctx, &call.ctx.home);
+        call.engine.remove_volume(&self.volume).await?;
+        mirror::forget_all(home, &self.own)?;
+        let is_empty = others::of(home, By::There(&self.own)).is_empty() && !delete::has_machines(home);
+        if is_empty {
+            return delete::purge(ctx);
+        }
+        let root = home.root().display();
+        ctx.warn(format!("{root} has clusters that are not at this engine, and is kept"));
+        Ok(())
     }
 
     fn errand(&self, call: &Call<'_>, argv: Vec<String>, input: Input, keep: bool) -> Errand {
@@ -95,13 +134,14 @@ impl There {
                 && !name.starts_with("GO")
         });
         let at = |name: &str| path.join(name).to_string_lossy().into_owned();
+        let handout = handout::new_name();
         env.extend([
             ("HOME".to_owned(), at("")),
             ("KUBECONFIG".to_owned(), at("kubeconfig")),
             ("PATH".to_owned(), "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
-            (handout::VARIABLE.to_owned(), at(mirror::HANDOUT)),
+            (handout::VARIABLE.to_owned(), at(&handout)),
         ]);
-        let fetch = path.join(mirror::HANDOUT);
+        let fetch = path.join(&handout);
         let send = mirror::settings(call.ctx).unwrap_or_default();
         let home = Place::There { volume: self.volume.clone(), send, fetch };
         Errand { argv, env, dir: path.clone(), home, luggage: Luggage::default(), input, keep }
@@ -117,12 +157,12 @@ impl There {
         let node_image = |words: &[&str]| {
             [tool.as_str(), "node-image"].iter().chain(words).map(|w| (*w).to_owned()).collect::<Vec<_>>()
         };
-        if !self.volume.fresh && !mirror::has_image(&call.ctx.home, &found.name) {
+        if !self.volume.fresh && !mirror::has_image(&call.ctx.home, &self.own, &found.name) {
             // Another host, or a command that was cut short, may have brought it.
             let asked = self.errand(call, node_image(&["list"]), Input::Nothing, true);
-            mirror::update(call.ctx, call.engine.run(asked).await?.fetched.as_deref())?;
+            self.go(call, asked).await?;
         }
-        if mirror::has_image(&call.ctx.home, &found.name) {
+        if mirror::has_image(&call.ctx.home, &self.own, &found.name) {
             return Ok(());
         }
         let message = format!("Bringing the node image {} to the engine ...", found.name);
@@ -132,12 +172,11 @@ impl There {
         let packing = tokio::task::spawn_blocking(move || store.export_to(&name, writer, &|_, _| {}));
         let from = tokio::fs::File::from_std(std::os::fd::OwnedFd::from(reader).into());
         let import = node_image(&["import", "-"]);
-        let brought = call.engine.run(self.errand(call, import, Input::Stream(Box::new(from)), true)).await?;
+        let brought = self.go(call, self.errand(call, import, Input::Stream(Box::new(from)), true)).await?;
         if brought.code != 0 {
             anyhow::bail!("the engine's host did not take the node image {}", found.name);
         }
-        packing.await?.with_context(|| format!("pack the node image {}", found.name))?;
-        mirror::update(call.ctx, brought.fetched.as_deref())
+        packing.await?.with_context(|| format!("pack the node image {}", found.name))
     }
 }
 

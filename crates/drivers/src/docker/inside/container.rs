@@ -1,40 +1,45 @@
 //! The container that a command runs in.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use anyhow::{Context, Result};
 use bollard::Docker as Client;
+use bollard::errors::Error;
 use bollard::models::{
-    ContainerCreateBody, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, Mount, MountType,
+    ContainerCreateBody, ContainerSummaryStateEnum, HostConfig, HostConfigCgroupnsModeEnum,
+    HostConfigLogConfig, Mount, MountType,
 };
-use bollard::query_parameters::ListContainersOptionsBuilder;
+use bollard::query_parameters::{KillContainerOptionsBuilder, ListContainersOptionsBuilder};
 
+use super::caller::Caller;
 use super::enter::{Landmark, Orders};
 use super::seek::Sought;
 use super::{ENTER, Errand, PROGRAM, Place};
 use crate::docker::container::remove;
 use crate::docker::{CREATED_BY, INSIDE};
 
-/// Whom a container is there for: a process of this host.
-fn caller(pid: impl std::fmt::Display) -> String {
-    format!("{}/{pid}", crate::boot_id())
-}
-
-/// Removes those whose caller was killed before it could.
+/// Removes those whose caller was killed before it could, and ends the commands that nobody waits for any more.
 pub async fn sweep(client: &Client) {
-    let ended = vec!["created", "exited", "dead"];
-    let filters = HashMap::from([("label", vec![INSIDE]), ("status", ended)]);
+    use ContainerSummaryStateEnum::{CREATED, DEAD, EXITED, RUNNING};
+    let Some(own) = Caller::own() else { return };
+    let filters = HashMap::from([("label", vec![INSIDE])]);
     let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
     let Ok(found) = client.list_containers(Some(options)).await else { return };
     for container in found {
         let whose = container.labels.and_then(|mut labels| labels.remove(INSIDE)).unwrap_or_default();
-        let pid = whose.strip_prefix(&caller("")).and_then(|pid| pid.parse::<u32>().ok());
-        let dead = pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists());
-        if let Some(id) = container.id.filter(|_| dead) {
-            let _ = remove(client, &id).await;
+        let Some(id) = container.id.filter(|_| own.outlived(&whose)) else { continue };
+        match container.state {
+            Some(CREATED | EXITED | DEAD) => drop(remove(client, &id).await),
+            // As if the caller had been able to pass it on.
+            Some(RUNNING) => drop(signal(client, &id, "SIGTERM").await),
+            _ => {}
         }
     }
+}
+
+pub async fn signal(client: &Client, id: &str, name: &str) -> Result<(), Error> {
+    let options = KillContainerOptionsBuilder::default().signal(name).build();
+    client.kill_container(id, Some(options)).await
 }
 
 pub fn body(
@@ -55,7 +60,8 @@ pub fn body(
         engine,
     };
     let orders = serde_json::to_string(&orders).context("write the container's orders")?;
-    let labels = [(CREATED_BY, "true".to_owned()), (INSIDE, caller(std::process::id()))];
+    let caller = Caller::own().map(|own| own.label()).unwrap_or_default();
+    let labels = [(CREATED_BY, "true".to_owned()), (INSIDE, caller)];
     let reads = errand.input.is_some();
     let host = || Some("host".to_owned());
     Ok(ContainerCreateBody {
@@ -72,6 +78,8 @@ pub fn body(
         attach_stderr: Some(true),
         host_config: Some(HostConfig {
             privileged: Some(true),
+            // The command is the first process: one of the engine's would be its parent, and taken for the engine.
+            init: Some(false),
             pid_mode: host(),
             network_mode: host(),
             uts_mode: host(),

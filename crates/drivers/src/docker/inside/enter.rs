@@ -85,14 +85,8 @@ fn enter(orders: &[u8]) -> Result<()> {
     if let Some(mark) = orders.landmark.filter(|mark| !mark.is_here()) {
         bail!("the engine does not see the files of this host: it has no {}", mark.path.display());
     }
-    // What the command leaves running (a registry's door) is not to end with the container. A user may not go to the
-    // top, but to where the engine is.
-    let outside = if user_namespace::is_own() {
-        Cgroup::of_process(parent.as_raw_nonzero().get().unsigned_abs())?
-    } else {
-        Cgroup { version: Version::of_host()?, path: "".into() }
-    };
-    outside.enter().context("leave the container's cgroup")?;
+    // What the command leaves running (a registry's door) is not to end with the container.
+    leave(parent.as_raw_nonzero().get().unsigned_abs()).context("leave the container's cgroup")?;
     match luggage {
         Some(place) => rustix::process::fchdir(place).context("go to the files that came along")?,
         None => std::env::set_current_dir(&orders.dir)
@@ -104,6 +98,20 @@ fn enter(orders: &[u8]) -> Result<()> {
         command.env(crate::docker::ENGINE, address?);
     }
     Err(command.exec()).context("run the command")
+}
+
+/// To the top. A user may not go there, but to where the engine is; and so may whoever finds that the top is that of a
+/// container which the engine itself is in: it hands controllers on, and then nobody may be in it.
+fn leave(engine: u32) -> Result<()> {
+    let to_engine = || Cgroup::of_process(engine)?.enter();
+    if user_namespace::is_own() {
+        return to_engine();
+    }
+    let top = Cgroup { version: Version::of_host()?, path: "".into() };
+    match (top.enter(), &top.version) {
+        (Err(error), Version::V2(_)) => to_engine().map_err(|_| error),
+        (done, _) => done,
+    }
 }
 
 /// A rootless engine may keep them apart from itself (rootlesskit's `--detach-netns`): then the host's network is its

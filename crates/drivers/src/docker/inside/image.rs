@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures::TryStreamExt as _;
 
 use super::PROGRAM;
+use crate::docker::flow;
 use crate::docker::image::inspect;
 
 const REPOSITORY: &str = "manykube/command";
@@ -22,6 +23,7 @@ pub async fn ensure(client: &Client) -> Result<String> {
     let program = tokio::task::spawn_blocking(|| fs_err::read("/proc/self/exe")).await??;
     let options = CreateImageOptionsBuilder::default().from_src("-").repo(REPOSITORY).tag(&tag).build();
     let body = bollard::body_full(Bytes::from(packed(&program)?));
+    let client = flow::unhurried(client);
     let brought = client.create_image(Some(options), Some(body), None).try_collect::<Vec<_>>().await;
     brought.context("bring this program to the engine").map(|_| reference)
 }

@@ -1,13 +1,11 @@
 //! Files that go along with a command, and those that come back: in a directory of its container, which goes with it.
 //! The command finds itself in that directory and calls them `./NAME`.
 
-use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use bollard::query_parameters::{DownloadFromContainerOptionsBuilder, UploadToContainerOptionsBuilder};
-use futures::TryStreamExt as _;
 use tempfile::NamedTempFile;
 
 use super::Engine;
@@ -40,7 +38,7 @@ impl Engine {
         let packing = tokio::task::spawn_blocking(move || pack(&files, writer));
         let options = UploadToContainerOptionsBuilder::default().path("/").build();
         let body = bollard::body_try_stream(stream);
-        let sent = self.client.upload_to_container(id, Some(options), body).await;
+        let sent = flow::unhurried(&self.client).upload_to_container(id, Some(options), body).await;
         // Why a file could not be read says more than that the engine got half of it.
         packing.await?.or_else(|e| if flow::gave_up(&e) && sent.is_err() { Ok(()) } else { Err(e) })?;
         sent.map_err(|e| match refused::disk(&e.to_string()) {
@@ -53,21 +51,11 @@ impl Engine {
         let Some((name, to)) = &luggage.back else { return Ok(()) };
         let path = Path::new(PLACE).join(name);
         let options = DownloadFromContainerOptionsBuilder::default().path(&path.to_string_lossy()).build();
-        let mut stream = self.client.download_from_container(id, Some(options));
+        let stream = self.client.download_from_container(id, Some(options));
         let (sender, reader) = flow::from_engine();
         let own = to.clone();
         let taking = tokio::task::spawn_blocking(move || receive(reader, &own));
-        let received = async {
-            while let Some(chunk) = stream.try_next().await? {
-                // Whoever does not read any more says why below.
-                if sender.send(chunk).await.is_err() {
-                    break;
-                }
-            }
-            Ok::<(), bollard::errors::Error>(())
-        };
-        let received = received.await;
-        drop(sender);
+        let received = flow::hand_on(stream, sender).await;
         let taken = taking.await?;
         received.context("fetch a file from the engine")?;
         taken.and_then(|file| keep(file, to)).with_context(|| format!("write {}", to.display()))
@@ -75,30 +63,33 @@ impl Engine {
 }
 
 fn pack(files: &[(PathBuf, String)], writer: flow::Writer) -> Result<()> {
-    let mut tar = flow::archive(std::io::BufWriter::with_capacity(1 << 20, writer));
-    let place = Path::new(PLACE.trim_start_matches('/'));
-    let mut header = tar::Header::new_gnu();
-    header.set_entry_type(tar::EntryType::Directory);
-    header.set_size(0);
-    header.set_mode(0o700);
-    tar.append_data(&mut header, place, std::io::empty())?;
-    for (file, name) in files {
-        let to = place.join(name);
-        let found = fs_err::metadata(file)?;
-        let packed = if found.is_dir() {
-            tar.append_dir_all(&to, file)
-        } else if found.is_file() && found.len() > 0 {
-            tar.append_path_with_name(file, &to)
-        } else {
-            // A pipe, or a file of the kernel's: how long it is, is known at its end.
-            let mut spool = tempfile::tempfile().context("make a temporary file")?;
-            std::io::copy(&mut fs_err::File::open(file)?, &mut spool)?;
-            std::io::Seek::rewind(&mut spool)?;
-            tar.append_file(&to, &mut spool)
-        };
-        packed.with_context(|| format!("read {}", file.display()))?;
+    flow::pack(writer, |tar| {
+        let place = Path::new(PLACE.trim_start_matches('/'));
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Directory);
+        header.set_size(0);
+        header.set_mode(0o700);
+        tar.append_data(&mut header, place, std::io::empty())?;
+        for (file, name) in files {
+            add(tar, file, &place.join(name)).with_context(|| format!("read {}", file.display()))?;
+        }
+        Ok(())
+    })
+}
+
+fn add(tar: &mut flow::Archive, file: &Path, to: &Path) -> Result<()> {
+    let found = fs_err::metadata(file)?;
+    if found.is_dir() {
+        tar.append_dir_all(to, file)?;
+    } else if found.is_file() && found.len() > 0 {
+        tar.append_path_with_name(file, to)?;
+    } else {
+        // A pipe, or a file of the kernel's: how long it is, is known at its end.
+        let mut spool = tempfile::tempfile().context("make a temporary file")?;
+        std::io::copy(&mut fs_err::File::open(file)?, &mut spool)?;
+        std::io::Seek::rewind(&mut spool)?;
+        tar.append_file(to, &mut spool)?;
     }
-    tar.into_inner()?.flush()?;
     Ok(())
 }
 

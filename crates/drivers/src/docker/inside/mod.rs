@@ -5,12 +5,14 @@
 //! first process (`enter`) goes over to the files that the engine itself sees. So a command that is run there
 //! finds all as root on that host would, and knows nothing of where it was called.
 
+mod caller;
 mod container;
 mod enter;
 mod errand;
 mod image;
 mod luggage;
 mod seek;
+mod signals;
 mod tunnel;
 mod volume;
 mod whereabouts;

@@ -7,7 +7,7 @@ use bollard::{API_DEFAULT_VERSION, Docker as Client};
 use model::{Fault, Reason};
 use serde::{Deserialize, Serialize};
 
-use super::{context, ssh::Target, ssh_refused, tls};
+use super::{context, ssh::Target, ssh_refused, tcp, tls};
 use crate::docker::ENGINE;
 use crate::docker::engine::{absent, ready};
 
@@ -89,11 +89,7 @@ impl Address {
                     tls::client(rest, certs).map_err(|e| tls::refused(host, certs, &format!("{e:#}")))?;
                 ready(client).await.map_err(|why| tls::refused(host, certs, &why))
             }
-            ("tcp" | "http", None) => {
-                ready(own(Client::connect_with_http(host, PATIENCE_SECONDS, API_DEFAULT_VERSION))?)
-                    .await
-                    .map_err(|why| absent(&why))
-            }
+            ("tcp" | "http", None) => ready(own(tcp::client(rest))?).await.map_err(|why| absent(&why)),
             (context::SCHEME, _) => Err(context::unknown(rest)),
             _ => {
                 let message =

@@ -2,9 +2,11 @@
 
 mod address;
 mod context;
+mod peer;
 mod ssh;
 mod ssh_refused;
 mod ssh_session;
+mod tcp;
 mod tls;
 mod transport;
 

@@ -10,38 +10,23 @@ use model::{Fault, Reason};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::transport;
+use super::{tcp, transport};
 
 const PORT: u16 = 2376;
 
 pub fn client(host: &str, certs: &Path) -> Result<Client> {
-    let (name, port) = split(host);
+    let (name, port) = tcp::split(host, PORT);
     let server =
         ServerName::try_from(name.to_owned()).with_context(|| format!("{name} is no name of a host"))?;
     let connector = TlsConnector::from(Arc::new(config(certs)?));
-    let address = (name.to_owned(), port);
+    let name = name.to_owned();
     let dial = move || {
-        let (connector, server, address) = (connector.clone(), server.clone(), address.clone());
-        async move {
-            let stream = TcpStream::connect(address).await?;
-            stream.set_nodelay(true)?;
-            connector.connect(server, stream).await
-        }
+        let (connector, server, name) = (connector.clone(), server.clone(), name.clone());
+        async move { connector.connect(server, tcp::connect(&name, port).await?).await }
     };
     Ok(transport::client(dial)?)
-}
-
-/// `HOST[:PORT]`, and what follows is of no meaning.
-fn split(host: &str) -> (&str, u16) {
-    let host = host.split('/').next().unwrap_or_default();
-    let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') => (name, port.parse().unwrap_or(PORT)),
-        _ => (host, PORT),
-    };
-    (name.trim_start_matches('[').trim_end_matches(']'), port)
 }
 
 fn config(certs: &Path) -> Result<ClientConfig> {
@@ -81,17 +66,4 @@ pub fn refused(host: &str, certs: &Path, why: &str) -> Fault {
     };
     let message = format!("The Docker engine at {host} cannot be reached: {why}");
     Fault::new(Reason::DriverNotHealthy, message).advice(advice)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_and_ports() {
-        assert_eq!(split("h:1"), ("h", 1));
-        assert_eq!(split("h"), ("h", PORT));
-        assert_eq!(split("[fe80::1]:5/"), ("fe80::1", 5));
-        assert_eq!(split("[::1]"), ("::1", PORT));
-    }
 }

@@ -69,12 +69,11 @@ async fn serve(home: &Home, profile: &str) -> Result<()> {
     let port = read(home, profile).context("the cluster has no registry")?.port;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let listener = TcpListener::bind(address).await.with_context(|| format!("listen on {address}"))?;
-    loop {
-        // A connection that was given up before we took it is no reason to stop.
-        let Ok((client, _)) = listener.accept().await else { continue };
-        let places = places(home, profile, port);
-        tokio::spawn(hand_on(client, places));
-    }
+    let each = |client| {
+        tokio::spawn(hand_on(client, places(home, profile, port)));
+    };
+    background::take(&listener, each).await;
+    Ok(())
 }
 
 /// The virtual address first, which is that of a node that answers.
