@@ -50,7 +50,8 @@ lint-unit: build
 	$(MAKE) --no-print-directory unit
 
 unit: ## Run the tests that need no cluster
-	cargo test --release --locked --workspace --exclude system-tests
+	@# There are no examples in comments to be run, and looking for them takes a while.
+	cargo test --release --locked --workspace --exclude system-tests --lib --bins --tests
 
 # What some tests' workers run.
 older: image

@@ -1,18 +1,24 @@
 //! Commands that are killed at places of the tester's choice, and run again.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Instant;
 
 use crate::{Lab, Ran};
 
-/// One command, and the places at which it is to be killed.
+/// One command that is to be killed.
 pub struct Victim {
     pub args: Vec<String>,
-    places: Vec<String>,
-    /// Killed, run again, killed further on, and so forth until it is let through; else each place has a run of
-    /// its own.
-    chain: bool,
+    way: Way,
     killed: usize,
+}
+
+enum Way {
+    /// Each of these places has a run of its own.
+    Each(Vec<String>),
+    /// Killed, run again, killed further on, and so forth until it is let through: at every so-many-th place that
+    /// no run came to before.
+    Chain { every: usize, seen: PathBuf, numbered: bool },
 }
 
 /// Steps that a driver does.
@@ -27,6 +33,8 @@ const OF_DRIVERS: [&str; 9] = [
     "remove/",
     "forget-network",
 ];
+/// No command has so many places: one that is killed more often never ends.
+const MANY: usize = 300;
 
 /// Whether every place has its turn, most of them in a run of their own, or a third of them in a chain; with an engine
 /// these are the driver's steps.
@@ -35,97 +43,116 @@ pub fn all_of_them() -> bool {
 }
 
 impl Victim {
-    /// Runs the command once, undisturbed, to learn which places it passes.
+    /// To be killed at each place in a run of its own, the command is run once, undisturbed, to learn them.
     #[track_caller]
-    pub fn study(lab: &Lab, args: &[&str]) -> Victim {
+    pub fn new(lab: &Lab, args: &[&str]) -> Victim {
+        if !all_of_them() {
+            return Victim::in_chains(lab, args);
+        }
         let log = lab.path("places");
         let _ = std::fs::remove_file(&log);
         run(lab, args, &[("MANYKUBE_CRASH_LOG", &log.to_string_lossy())]).ok();
         let all = std::fs::read_to_string(&log).expect("the places that were passed");
-        let mut places: Vec<String> = all.lines().map(str::to_owned).collect();
         // What is before one thing is after another.
-        places.retain(|p| !p.contains(":before"));
-        if !all_of_them() {
-            match lab.engine {
-                // Files are the same with every driver.
-                Some(_) => places.retain(|p| OF_DRIVERS.iter().any(|step| p.starts_with(step))),
-                None => places = places.into_iter().step_by(3).collect(),
-            }
-        }
-        Victim {
-            args: args.iter().map(|a| (*a).to_owned()).collect(),
-            places,
-            chain: !all_of_them(),
-            killed: 0,
-        }
+        let places = all.lines().filter(|p| !p.contains(":before")).map(str::to_owned).collect();
+        Victim { args: owned(args), way: Way::Each(places), killed: 0 }
     }
 
-    /// In chains, as many as it takes: for what would take too long with a run for each place. A file that each
-    /// node has is written by steps that run at the same time: the first of them stands for all.
-    pub fn in_chains(mut self) -> Victim {
-        self.places.retain(|p| !(p.starts_with("write/") && p.contains('#')));
-        Victim { chain: true, ..self }
-    }
-
-    /// Places of chains that no run has come to yet.
-    pub fn left(&self) -> usize {
-        self.places.len()
+    /// For what would take too long with a run for each place.
+    pub fn in_chains(lab: &Lab, args: &[&str]) -> Victim {
+        // With an engine there are few that count.
+        let every = if all_of_them() || lab.engine.is_some() { 1 } else { 3 };
+        let name: String =
+            args.join("-").chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+        let way = Way::Chain { every, seen: lab.path(&format!("places-{name}")), numbered: !all_of_them() };
+        Victim { args: owned(args), way, killed: 0 }
     }
 
     /// So many turns does it take until it was killed everywhere.
     pub fn turns(&self) -> usize {
-        if self.chain { 1 } else { self.places.len() }
+        match &self.way {
+            Way::Each(places) => places.len(),
+            Way::Chain { .. } => 1,
+        }
     }
 
-    /// Kills it where it is its turn to, and lets it through. Every fourth kill takes along all that
-    /// the command has started.
+    /// Kills it where it is its turn to, and lets it through: in a chain by the same command, else by `again`.
     #[track_caller]
     pub fn turn(&mut self, lab: &Lab, turn: usize, again: &[&str]) -> Ran {
-        let places: Vec<String> = match self.chain {
-            true => self.places.clone(),
-            false => self.places.get(turn).cloned().into_iter().collect(),
+        let at = match &self.way {
+            Way::Each(places) => places.get(turn).cloned(),
+            Way::Chain { .. } => return self.chain(lab),
         };
-        let (mut places, mut index) = (places, 0);
-        // At whichever of them comes first: what was done by the run before is not passed again.
-        while !places.is_empty() {
-            let how = if (turn + index) % 4 == 3 { "all" } else { "self" };
-            let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
-            let (log, began) = (lab.path("places"), Instant::now());
-            let _ = std::fs::remove_file(&log);
-            let at = places.join(",");
+        let Some(place) = at else { return run(lab, again, &[]) };
+        let how = how(turn);
+        let ran = run(lab, &self.words(), &[("MANYKUBE_CRASH_AT", &place), ("MANYKUBE_CRASH_HOW", how)]);
+        if ran.code != KILLED {
+            assert!(ran.code == 0 || ran.code == NOT_THERE, "{ran:?}");
+            println!("not passed any more: {place}");
+            return ran;
+        }
+        self.tell(how, &place, &ran);
+        run(lab, again, &[])
+    }
+
+    #[track_caller]
+    fn chain(&mut self, lab: &Lab) -> Ran {
+        let Way::Chain { every, seen, numbered } = &self.way else { unreachable!("another way") };
+        let (every, seen, numbered) = (every.to_string(), seen.clone(), *numbered);
+        let of = if lab.engine.is_some() && !all_of_them() { OF_DRIVERS.join(",") } else { String::new() };
+        for index in 0..MANY {
+            let how = how(index);
+            let log = seen.to_string_lossy();
             let environment = [
-                ("MANYKUBE_CRASH_AT", at.as_str()),
+                ("MANYKUBE_CRASH_NEXT", every.as_str()),
+                ("MANYKUBE_CRASH_OF", of.as_str()),
+                ("MANYKUBE_CRASH_LOG", &log),
                 ("MANYKUBE_CRASH_HOW", how),
-                ("MANYKUBE_CRASH_LOG", &log.to_string_lossy()),
             ];
-            let ran = run(lab, &args, &environment);
-            let seconds = began.elapsed().as_secs_f32();
+            let ran = run(lab, &self.words(), &environment);
             if ran.code != KILLED {
                 assert!(ran.code == 0 || ran.code == NOT_THERE, "{ran:?}");
-                println!("not passed any more: {}", places.join(", "));
-                if self.chain {
-                    self.places = places;
-                }
                 return ran;
             }
-            let passed = std::fs::read_to_string(&log).unwrap_or_default();
-            // Steps run at the same time: the last line may be another one's.
-            let Some(hit) = passed.lines().rev().find_map(|p| places.iter().position(|q| q == p)) else {
-                panic!("killed, but at none of {at}")
-            };
-            let place = places.remove(hit);
-            (self.killed, index) = (self.killed + 1, index + 1);
-            println!("killed ({how}) at {place} of {} after {seconds:.1} s", args.join(" "));
+            let passed = std::fs::read_to_string(&seen).expect("the places that were passed");
+            // Steps run at the same time: another's line may have come behind it.
+            self.tell(how, passed.lines().last().unwrap_or_default(), &ran);
+            if !numbered {
+                std::fs::write(&seen, with_numbers(&passed)).expect("write down places");
+            }
         }
-        if self.chain {
-            self.places.clear();
-        }
-        run(lab, again, &[])
+        panic!("{} was killed {MANY} times and passes new places still", self.args.join(" "))
+    }
+
+    fn words(&self) -> Vec<&str> {
+        self.args.iter().map(String::as_str).collect()
+    }
+
+    fn tell(&mut self, how: &str, place: &str, ran: &Ran) {
+        self.killed += 1;
+        let seconds = ran.elapsed.as_secs_f32();
+        println!("killed ({how}) at {place} of {} after {seconds:.1} s", self.args.join(" "));
     }
 
     pub fn killed(&self) -> usize {
         self.killed
     }
+}
+
+/// A file that each node has is written by steps that run at the same time: the first of them stands for all.
+fn with_numbers(passed: &str) -> String {
+    let files = passed.lines().filter(|p| p.starts_with("write/") && !p.contains('#'));
+    let others = files.flat_map(|p| (2..10).map(move |n| format!("{p}#{n}\n")));
+    passed.lines().map(|p| format!("{p}\n")).chain(others).collect()
+}
+
+/// Every fourth kill takes along all that the command has started.
+fn how(index: usize) -> &'static str {
+    if index % 4 == 3 { "all" } else { "self" }
+}
+
+fn owned(args: &[&str]) -> Vec<String> {
+    args.iter().map(|a| (*a).to_owned()).collect()
 }
 
 /// No code: it was ended by a signal.

@@ -23,9 +23,13 @@ pub struct Lab {
 impl Lab {
     /// With the driver that LAB_DRIVER names: `make test` runs some tests a second time.
     pub fn new() -> Lab {
+        if Lab::is_on_docker() { Lab::with_docker() } else { Lab::with_native() }
+    }
+
+    pub fn is_on_docker() -> bool {
         match std::env::var("LAB_DRIVER").as_deref() {
-            Err(_) | Ok("native") => Lab::with_native(),
-            Ok("docker") => Lab::with_docker(),
+            Err(_) | Ok("native") => false,
+            Ok("docker") => true,
             Ok(other) => panic!("LAB_DRIVER={other}: native or docker"),
         }
     }
@@ -199,18 +203,20 @@ impl Drop for Lab {
     }
 }
 
-/// Asks until the answer is there, ten times a second; panics with the last answer after `limit`.
+/// Asks until the answer is there, ten times a second at most, and no longer than it rests: what is waited for needs the
+/// processors, too. Panics with the last answer after `limit`.
 #[track_caller]
 pub fn eventually<T>(what: &str, limit: Duration, mut ask: impl FnMut() -> Result<T, String>) -> T {
     let began = Instant::now();
     loop {
+        let asked = Instant::now();
         match ask() {
             Ok(value) => {
                 took(what, began.elapsed());
                 return value;
             }
             Err(why) if began.elapsed() > limit => panic!("{what}: not within {limit:?}: {why}"),
-            Err(_) => std::thread::sleep(Duration::from_millis(100)),
+            Err(_) => std::thread::sleep(asked.elapsed().max(Duration::from_millis(100))),
         }
     }
 }

@@ -34,7 +34,7 @@ fn the_holder_is_lost_again_and_again() {
     let before = Footprint::take(&lab);
     lab.manykube(&["start", "--ha"]).ok();
     let traffic = Traffic::start(&lab, &format!("{VIP}:8443"));
-    let rounds = rounds("FAILOVER_ROUNDS", 2);
+    let rounds = rounds("FAILOVER_ROUNDS", 1);
     whole(&lab, &traffic);
 
     println!("gap: longest time without an answer; until: when the last one asked that got none; in ms");

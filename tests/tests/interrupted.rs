@@ -5,48 +5,31 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use system_tests::{Footprint, Lab, Machine, eventually, health};
+use system_tests::{Footprint, Lab, eventually, health};
 
-/// From "nothing is there" to "waiting for pods": one moment in each phase of a start.
-const MOMENTS_MS: [u64; 6] = [5, 60, 200, 500, 2500, 6000];
+/// From "nothing is there" to "waiting for pods": one moment in each phase of a start, killed or interrupted.
+const MOMENTS: [(u64, Signal); 9] = [
+    (5, Signal::SIGKILL),
+    (20, Signal::SIGINT),
+    (60, Signal::SIGKILL),
+    (150, Signal::SIGINT),
+    (200, Signal::SIGKILL),
+    (500, Signal::SIGKILL),
+    (3000, Signal::SIGINT),
+    (2500, Signal::SIGKILL),
+    (4000, Signal::SIGKILL),
+];
 
 #[test]
-fn killed_starts_are_finished_by_the_next() {
+fn what_is_cut_short_is_finished_by_the_next() {
     let lab = Lab::new();
     let before = Footprint::take(&lab);
-    for moment in MOMENTS_MS {
-        let mut start = lab.spawn(&["start"]);
-        std::thread::sleep(Duration::from_millis(moment));
-        start.kill().expect("kill -9");
-        start.wait().expect("wait for the killed start");
+    for (moment, signal) in MOMENTS {
+        let cut_short = interrupted(&lab, &["start"], moment, signal);
+        assert!(cut_short || signal == Signal::SIGKILL, "done within {moment} ms");
     }
     lab.manykube(&["start"]).ok();
-    lab.manykube(&["status"]).ok();
-    lab.nothing_to_do();
-    lab.kubectl(&["wait", "--for=condition=Ready", "node/minikube", "--timeout=1s"]).ok();
-
-    // Power loss: the init of the node dies, and with it everything in it.
-    let machine = Machine::find(&lab, "minikube").expect("the machine runs");
-    machine.kill();
-    eventually("the dead are buried", Duration::from_secs(60), || {
-        if machine.is_gone() { Ok(()) } else { Err(format!("{machine:?}")) }
-    });
-    lab.manykube(&["status"]).exit(7);
-    lab.manykube(&["start"]).ok();
-    lab.manykube(&["status"]).ok();
-
-    lab.manykube(&["delete"]).ok();
-    before.assert_nothing_left();
-}
-
-#[test]
-fn ctrl_c_ends_soon_and_says_what_to_do() {
-    let lab = Lab::new();
-    for moment in [20, 150, 3000] {
-        assert!(interrupted(&lab, &["start"], moment, Signal::SIGINT), "done within {moment} ms");
-    }
-    lab.manykube(&["start"]).ok();
-    lab.manykube(&["status"]).ok();
+    health::check(&lab);
     // On a fast host a command may be done before; then there is nothing to interrupt.
     for args in
         [&["node", "add", "w"][..], &["node", "stop", "w"], &["node", "start", "w"], &["node", "delete", "w"]]
@@ -64,6 +47,7 @@ fn ctrl_c_ends_soon_and_says_what_to_do() {
     health::check(&lab);
     interrupted(&lab, &["delete"], 100, Signal::SIGTERM);
     lab.manykube(&["delete"]).ok();
+    before.assert_nothing_left();
 }
 
 /// Whether there was something to interrupt.

@@ -4,8 +4,12 @@
 //! test knows what there is. `MANYKUBE_CRASH_AT=PLACE,…` ends the command at the first of these by
 //! SIGKILL, as `MANYKUBE_CRASH_HOW` says: `self` (the default), `all` (what it started dies first) or `children` (only
 //! what it started). `MANYKUBE_CRASH_DELAY_MS` lets it go on for a moment, into the middle of what follows.
+//!
+//! `MANYKUBE_CRASH_NEXT=N` ends it at the Nth place after or midway in something that the log does not name from runs
+//! before: who runs a command until it is let through kills it at every Nth place, and need not know them.
+//! `MANYKUBE_CRASH_OF=PREFIX,…` has only such places counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -16,10 +20,31 @@ use nix::unistd::{Pid, getpid};
 
 struct Places {
     at: Vec<String>,
+    next: Option<Mutex<Next>>,
     how: How,
     delay: Duration,
     log: Option<PathBuf>,
     passed: Mutex<BTreeMap<String, u32>>,
+}
+
+/// Counts places that are new.
+struct Next {
+    left: u32,
+    known: BTreeSet<String>,
+    of: Vec<String>,
+}
+
+impl Next {
+    /// Is this the one?
+    fn is(&mut self, name: &str) -> bool {
+        let asked_for = self.of.is_empty() || self.of.iter().any(|prefix| name.starts_with(prefix));
+        // What is before one thing is after another.
+        if asked_for && !name.contains(":before") && self.known.insert(name.to_owned()) {
+            self.left = self.left.saturating_sub(1);
+            return self.left == 0;
+        }
+        false
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,8 +56,18 @@ enum How {
 
 static PLACES: LazyLock<Places> = LazyLock::new(|| {
     let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+    let list = |name: &str| -> Vec<String> {
+        set(name).iter().flat_map(|list| list.split(',')).map(str::to_owned).collect()
+    };
+    let log = set("MANYKUBE_CRASH_LOG").map(PathBuf::from);
+    let known = || {
+        let text = log.as_ref().and_then(|log| std::fs::read_to_string(log).ok()).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    };
+    let next = set("MANYKUBE_CRASH_NEXT").and_then(|n| n.parse().ok());
     Places {
-        at: set("MANYKUBE_CRASH_AT").iter().flat_map(|list| list.split(',')).map(str::to_owned).collect(),
+        at: list("MANYKUBE_CRASH_AT"),
+        next: next.map(|left| Mutex::new(Next { left, known: known(), of: list("MANYKUBE_CRASH_OF") })),
         how: match set("MANYKUBE_CRASH_HOW").as_deref() {
             Some("all") => How::WithChildren,
             Some("children") => How::ChildrenOnly,
@@ -41,7 +76,7 @@ static PLACES: LazyLock<Places> = LazyLock::new(|| {
         delay: Duration::from_millis(
             set("MANYKUBE_CRASH_DELAY_MS").and_then(|t| t.parse().ok()).unwrap_or(0),
         ),
-        log: set("MANYKUBE_CRASH_LOG").map(PathBuf::from),
+        log,
         passed: Mutex::default(),
     }
 });
@@ -50,16 +85,20 @@ static PLACES: LazyLock<Places> = LazyLock::new(|| {
 /// again is another one: `#2`, `#3`, …
 pub fn place(what: &str, when: &str) {
     let places = &*PLACES;
-    if places.at.is_empty() && places.log.is_none() {
+    if places.at.is_empty() && places.log.is_none() && places.next.is_none() {
         return;
     }
     let name = numbered(&mut places.passed.lock().unwrap_or_else(PoisonError::into_inner), what, when);
+    let is_next = places
+        .next
+        .as_ref()
+        .is_some_and(|next| next.lock().unwrap_or_else(PoisonError::into_inner).is(&name));
     if let Some(log) = &places.log
         && let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(log)
     {
         let _ = writeln!(file, "{name}");
     }
-    if !places.at.contains(&name) {
+    if !is_next && !places.at.contains(&name) {
         return;
     }
     if places.delay.is_zero() {
@@ -124,6 +163,17 @@ mod tests {
         assert_eq!(pass("before"), "write/config.json:before");
         assert_eq!(pass("after"), "write/config.json:after");
         assert_eq!(pass("before"), "write/config.json:before#2");
+    }
+
+    #[test]
+    fn every_second_place_that_is_new() {
+        let known = ["boot/a:after".to_owned()].into();
+        let mut next = Next { left: 2, known, of: vec!["boot/".into(), "write/".into()] };
+        assert!(!next.is("boot/a:after"), "known");
+        assert!(!next.is("boot/b:before") && !next.is("create/b:after"), "not counted");
+        assert!(!next.is("boot/b:after"), "the first");
+        assert!(!next.is("boot/b:after"), "known by now");
+        assert!(next.is("write/config.json:midway"), "the second");
     }
 
     #[test]

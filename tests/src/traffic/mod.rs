@@ -1,4 +1,4 @@
-//! Clients of the virtual address that never rest: one reads and one writes every 50 ms, each time
+//! Clients of the virtual address that never rest: one reads and one writes every 50 ms (TRAFFIC_MS), each time
 //! on a new connection, and one reads on a connection that it keeps.
 //!
 //! Questions on new connections overlap, so that one that waits in vain does not delay the next:
@@ -25,7 +25,6 @@ use connection::{Connection, Endpoint};
 pub use record::{Disturbance, KINDS, Kind, percentile};
 use record::{Record, Request};
 
-const EVERY: Duration = Duration::from_millis(50);
 /// A machine that boots others is slow: who is served late is served.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Only a cluster that never serves again takes this long.
@@ -75,7 +74,7 @@ impl Traffic {
         let began = Instant::now();
         eventually("clients are served", CALM, || {
             let from = Instant::now().checked_sub(time).unwrap_or(began).max(began);
-            let times = time.as_millis() / EVERY.as_millis() / 3;
+            let times = time.as_millis() / every().as_millis() / 3;
             self.record().calm(from, usize::try_from(times).unwrap_or(1))
         });
     }
@@ -119,6 +118,12 @@ impl Drop for Traffic {
     }
 }
 
+/// Who only wants to see that nothing is lost asks less often: each new connection costs the API servers what a pod's
+/// start does.
+fn every() -> Duration {
+    Duration::from_millis(u64::try_from(crate::rounds("TRAFFIC_MS", 50)).unwrap_or(50).max(1))
+}
+
 /// As the administrator of the kubeconfig, whatever address that names.
 fn endpoint(lab: &Lab, address: SocketAddrV4) -> Endpoint {
     let config = lab.kubectl(&["config", "view", "--raw", "--minify", "-o", "json"]).ok().json();
@@ -137,7 +142,7 @@ fn name(number: u64) -> String {
 /// Until told to stop; what was asked by then is waited for.
 async fn run(endpoint: Endpoint, record: Arc<Mutex<Record>>, stop: Arc<AtomicBool>) {
     let kept = tokio::spawn(keep_reading(endpoint.clone(), record.clone(), stop.clone()));
-    let mut pace = interval(EVERY);
+    let mut pace = interval(every());
     pace.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut open = tokio::task::JoinSet::new();
     let mut number = 0;
@@ -159,7 +164,7 @@ async fn read(endpoint: Endpoint, record: Arc<Mutex<Record>>) {
 }
 
 async fn keep_reading(endpoint: Endpoint, record: Arc<Mutex<Record>>, stop: Arc<AtomicBool>) {
-    let mut pace = interval(EVERY);
+    let mut pace = interval(every());
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut kept = None;
     while !stop.load(Ordering::Relaxed) {

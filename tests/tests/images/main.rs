@@ -33,12 +33,15 @@ fn runs_everywhere(lab: &Lab, name: &str, image: &str, nodes: usize) {
 }
 
 fn ready(lab: &Lab, daemon_set: &str, nodes: usize) {
-    let wanted = format!("{nodes} {nodes}");
+    let (wanted, began) = (format!("{nodes} {nodes}"), Instant::now());
     eventually("the pods on all nodes", SOON, || {
         let path = "jsonpath={.status.desiredNumberScheduled} {.status.numberReady}";
         let seen = lab.kubectl(&["get", "ds", daemon_set, "-o", path]);
         if seen.text() == wanted {
             return Ok(());
+        }
+        if began.elapsed() < SOON {
+            return Err(seen.stderr);
         }
         let pods = lab.kubectl(&["get", "pods", "-o", "wide"]).stdout;
         let warnings = lab.kubectl(&["get", "events", "--field-selector", "type=Warning"]).stdout;
@@ -91,11 +94,16 @@ fn images_are_on_every_node_and_volumes_stay() {
     home::is_in_nodes(&lab, &three);
     home::mounted(&lab, &three);
     let env = built(&lab);
-    broken(&lab, &three);
     named(&lab, &three);
     registry::pushed_and_pulled(&lab, &three, &env);
-    kept::sources(&lab, &three, &env);
-    kept::cache(&lab);
+    if !lab.skips_on_docker(
+        "damaged archives, other sources, the cache",
+        "they are read and kept by the same code",
+    ) {
+        broken(&lab, &three);
+        kept::sources(&lab, &three, &env);
+        kept::cache(&lab);
+    }
     later(&lab);
     volumes(&lab, &three);
     lab.manykube(&["delete"]).ok();
@@ -249,7 +257,10 @@ fn later(lab: &Lab) {
 /// Each node dies in turn; what its pods wrote is there when it comes back.
 fn volumes(lab: &Lab, machines: &[&str]) {
     let busybox = lab.busybox();
-    let hung = hangs(lab);
+    let skips =
+        lab.skips_on_docker("a registry that says nothing, more than one loss", "that is the command's");
+    let hung = (!skips).then(|| hangs(lab));
+    let machines = if skips { &machines[..1] } else { machines };
     lab.apply(&format!(
         "{{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: db}}, spec: {{replicas: 3, serviceName: db, podManagementPolicy: Parallel, \
          selector: {{matchLabels: {{app: db}}}}, template: {{metadata: {{labels: {{app: db}}}}, spec: {{terminationGracePeriodSeconds: 0, \
@@ -278,7 +289,9 @@ fn volumes(lab: &Lab, machines: &[&str]) {
     };
     all_ready();
     let written: Vec<usize> = (0..3).map(|pod| more_lines_than(0, pod)).collect();
-    hung();
+    if let Some(hung) = hung {
+        hung();
+    }
     for machine in machines {
         Machine::find(lab, machine).expect("a machine").kill();
         registry::has_all(lab);
@@ -286,6 +299,9 @@ fn volumes(lab: &Lab, machines: &[&str]) {
         all_ready();
     }
     for (pod, before) in written.into_iter().enumerate() {
-        more_lines_than(before, pod);
+        let node = lab.kubectl(&["get", "pod", &format!("db-{pod}"), "-o", "jsonpath={.spec.nodeName}"]).ok();
+        // Those of nodes that were lost have begun anew.
+        let lost = machines.contains(&node.text());
+        more_lines_than(if lost { before } else { before - 1 }, pod);
     }
 }
