@@ -176,23 +176,7 @@ pub fn is_on(container: &ContainerInspectResponse, network: &str) -> bool {
 /// Its id.
 pub async fn create(client: &Client, name: Option<&str>, body: ContainerCreateBody) -> Result<String, Error> {
     let options = name.map(|name| CreateContainerOptionsBuilder::default().name(name).build());
-    let made = match client.create_container(options.clone(), body.clone()).await {
-        Err(e) if maps_users(&e) => client.create_container(options, with_users_of_host(body)).await,
-        made => made,
-    };
-    made.map(|made| made.id)
-}
-
-/// With `userns-remap` privileged containers are refused, but for those that do without. Other engines need not know
-/// the word, so it is said to who asks for it.
-fn maps_users(error: &Error) -> bool {
-    let Error::DockerResponseServerError { message, .. } = error else { return false };
-    message.contains("user namespaces")
-}
-
-fn with_users_of_host(mut body: ContainerCreateBody) -> ContainerCreateBody {
-    body.host_config.get_or_insert_default().userns_mode = Some("host".to_owned());
-    body
+    client.create_container(options, body).await.map(|made| made.id)
 }
 
 pub async fn remove(client: &Client, id: &str) -> Result<()> {
@@ -217,6 +201,7 @@ mod tests {
         assert_eq!(of("8080:80"), ("80/tcp".into(), None, "8080".into()));
         assert_eq!(of("127.0.0.1:53:54/udp"), ("54/udp".into(), Some("127.0.0.1".into()), "53".into()));
     }
+
     #[test]
     fn a_name_is_not_the_beginning_of_an_id() {
         assert!(is_called(Some("/c1"), "c1") && is_called(Some("c1"), "c1"));
@@ -230,21 +215,5 @@ mod tests {
         assert!(says("more than one result for container name ab: container already exists"));
         // That is two of the same name.
         assert!(!says("network ab is ambiguous (2 matches found on name)"));
-    }
-
-    #[test]
-    fn an_engine_that_maps_users_is_told_not_to() {
-        let message = "privileged mode is incompatible with user namespaces.  You must run the container in the \
-                       host namespace when running privileged mode";
-        let refused = |message: &str| {
-            maps_users(&Error::DockerResponseServerError { status_code: 400, message: message.to_owned() })
-        };
-        assert!(
-            refused(message)
-                && refused("cannot share the host's network namespace when user namespaces are enabled")
-        );
-        assert!(!refused("No such image"));
-        let mode = with_users_of_host(ContainerCreateBody::default()).host_config.and_then(|c| c.userns_mode);
-        assert_eq!(mode.as_deref(), Some("host"));
     }
 }

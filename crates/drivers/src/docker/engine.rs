@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bollard::Docker as Client;
+use bollard::models::SystemInfo;
 use model::{Fault, Reason};
 use tokio::time::timeout;
 
@@ -24,7 +25,18 @@ pub async fn ready(client: Client) -> Result<Client, String> {
 /// Can nodes be containers of this engine? It is `here` if it is reached by a socket of this host.
 pub async fn suits(client: &Client, here: bool) -> Result<(), Fault> {
     let info = client.info().await.map_err(|e| absent(&e.to_string()))?;
+    if maps_users(&info) {
+        // Files of the image are not root's in a container that does without, so that nothing there could become root.
+        let message = "This Docker engine gives containers other users than the host's (userns-remap), and nodes need root";
+        return Err(Fault::new(Reason::DriverNotHealthy, message).advice(
+            "Take userns-remap out of the engine's daemon.json and restart it, or use --driver=native as root",
+        ));
+    }
     if rootless::is_rootless(&info) { rootless::suits(&info, here) } else { Ok(()) }
+}
+
+fn maps_users(info: &SystemInfo) -> bool {
+    info.security_options.iter().flatten().any(|option| option == "name=userns")
 }
 
 pub fn absent(why: &str) -> Fault {
@@ -45,6 +57,16 @@ pub fn absent(why: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mapped_users_are_no_cgroup_namespace() {
+        let says = |options: &[&str]| {
+            let options = options.iter().map(|o| (*o).to_owned()).collect();
+            maps_users(&SystemInfo { security_options: Some(options), ..SystemInfo::default() })
+        };
+        assert!(says(&["name=seccomp,profile=builtin", "name=userns"]));
+        assert!(!says(&["name=rootless", "name=cgroupns"]) && !says(&[]));
+    }
 
     #[test]
     fn what_to_do_depends_on_why() {

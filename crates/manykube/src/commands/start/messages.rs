@@ -49,14 +49,15 @@ pub fn starting(ctx: &Ctx, cluster: &Cluster) {
     ctx.emit(Event::step(start::STARTING_NODE, Style::Starting, message));
 }
 
-/// Variables that change what we do.
+/// Variables that change what we do, as the user set them.
 fn settings(vars: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
-    let mut list: Vec<_> = vars
-        .filter(|(name, _)| {
-            let ours = name.starts_with("MINIKUBE_") || name.starts_with("MANYKUBE_");
-            (ours && !crate::inside::VARIABLES.contains(&name.as_str())) || name == "KUBECONFIG"
-        })
-        .collect();
+    let mut list: Vec<_> = vars.collect();
+    // For somebody elsewhere the kubeconfig is one of our own.
+    let elsewhere = list.iter().any(|(name, _)| name == crate::state::handout::VARIABLE);
+    list.retain(|(name, _)| {
+        let ours = name.starts_with("MINIKUBE_") || name.starts_with("MANYKUBE_");
+        (ours && !crate::inside::VARIABLES.contains(&name.as_str())) || (name == "KUBECONFIG" && !elsewhere)
+    });
     list.sort();
     list
 }
@@ -99,7 +100,12 @@ mod tests {
     #[test]
     fn only_our_variables_are_echoed() {
         let vars = [("PATH", "/bin"), ("MINIKUBE_HOME", "/h"), ("KUBECONFIG", "/k"), ("KUBE", "x")];
-        let got = settings(vars.into_iter().map(|(k, v)| (k.to_owned(), v.to_owned())));
-        assert_eq!(got.iter().map(|(k, _)| k.as_str()).collect::<Vec<_>>(), ["KUBECONFIG", "MINIKUBE_HOME"]);
+        let told = |vars: &[(&str, &str)]| {
+            let got = settings(vars.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
+            got.into_iter().map(|(k, _)| k).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&vars), ["KUBECONFIG", "MINIKUBE_HOME"]);
+        let elsewhere = [&vars[..], &[(crate::state::handout::VARIABLE, "/h")]].concat();
+        assert_eq!(told(&elsewhere), ["MINIKUBE_HOME"]);
     }
 }
