@@ -64,7 +64,10 @@ impl Victim {
         let every = if all_of_them() || lab.engine.is_some() { 1 } else { 3 };
         let name: String =
             args.join("-").chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
-        let way = Way::Chain { every, seen: lab.path(&format!("places-{name}")), numbered: !all_of_them() };
+        let seen = lab.path(&format!("places-{name}"));
+        // Of the same command before: in another state of the cluster it is another one.
+        let _ = std::fs::remove_file(&seen);
+        let way = Way::Chain { every, seen, numbered: !all_of_them() };
         Victim { args: owned(args), way, killed: 0 }
     }
 
@@ -98,13 +101,15 @@ impl Victim {
     #[track_caller]
     fn chain(&mut self, lab: &Lab) -> Ran {
         let Way::Chain { every, seen, numbered } = &self.way else { unreachable!("another way") };
-        let (every, seen, numbered) = (every.to_string(), seen.clone(), *numbered);
+        let (every, seen, numbered) = (*every, seen.clone(), *numbered);
         let of = if lab.engine.is_some() && !all_of_them() { OF_DRIVERS.join(",") } else { String::new() };
         for index in 0..MANY {
             let how = how(index);
             let log = seen.to_string_lossy();
+            // One that passes few is killed as well.
+            let next = if index == 0 { "1".to_owned() } else { every.to_string() };
             let environment = [
-                ("MANYKUBE_CRASH_NEXT", every.as_str()),
+                ("MANYKUBE_CRASH_NEXT", next.as_str()),
                 ("MANYKUBE_CRASH_OF", of.as_str()),
                 ("MANYKUBE_CRASH_LOG", &log),
                 ("MANYKUBE_CRASH_HOW", how),

@@ -194,6 +194,7 @@ fn cycle(lab: &Lab, commands: &[&[&str]]) {
 
 fn tell(victims: &[&Victim]) {
     for victim in victims {
+        assert!(victim.killed() > 0, "{} was never killed", victim.args.join(" "));
         println!("crash matrix: {}: {} kills, 0 failures", victim.args.join(" "), victim.killed());
     }
 }

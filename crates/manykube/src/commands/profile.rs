@@ -19,6 +19,13 @@ pub struct Args {
     pub name: Option<String>,
 }
 
+impl Args {
+    /// It does not ask for anybody's state.
+    pub fn is_light(&self) -> bool {
+        matches!(&self.command, Some(Command::List(list)) if list.light)
+    }
+}
+
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
     /// List all profiles

@@ -68,15 +68,20 @@ pub fn server(home: &Home, profile: &str) -> Option<String> {
     read(home, profile).map(|record| format!("https://127.0.0.1:{}", record.port))
 }
 
-/// Chooses the port, which stays the same for as long as there is the cluster and nobody else takes it.
-pub fn reserve(home: &Home, profile: &str, engine: &Address, machines: &Path) -> Result<()> {
+/// Chooses the port, which stays the same for as long as there is the cluster and nobody else takes it. Whether this is
+/// anything new.
+pub fn reserve(home: &Home, profile: &str, engine: &Address, machines: &Path) -> Result<bool> {
     let before = read(home, profile);
     let port = match &before {
         Some(before) => before.port,
         None => free_port()?,
     };
     let record = Record { port, engine: engine.clone(), home: machines.to_string_lossy().into_owned() };
-    if before.as_ref() == Some(&record) { Ok(()) } else { write(home, profile, &record) }
+    let new = before.as_ref() != Some(&record);
+    if new {
+        write(home, profile, &record)?;
+    }
+    Ok(new)
 }
 
 fn free_port() -> Result<u16> {
@@ -149,7 +154,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::new(dir.path(), None);
         let at = |host: &str| Address { host: host.into(), certs: None };
-        reserve(&home, "demo", &at("ssh://far"), Path::new("/v/.manykube")).unwrap();
+        assert!(reserve(&home, "demo", &at("ssh://far"), Path::new("/v/.manykube")).unwrap());
+        assert!(!reserve(&home, "demo", &at("ssh://far"), Path::new("/v/.manykube")).unwrap());
         let first = read(&home, "demo").unwrap();
         reserve(&home, "demo", &at("tcp://far:2376"), Path::new("/v/.manykube")).unwrap();
         let second = read(&home, "demo").unwrap();

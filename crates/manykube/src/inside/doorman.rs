@@ -110,8 +110,14 @@ async fn serve(home: &Home, profile: &str, record: &Record) -> Result<()> {
     };
     let Some(engine) = engine else { return Ok(()) };
     let ways = Arc::new(Ways::new(engine, record.home.clone(), profile.to_owned()));
-    let hand_on = |client| {
-        tokio::spawn(hand_on(client, ways.clone(), api_servers(home, profile)));
+    let hand_on = |client: TcpStream| {
+        let (ways, to) = (ways.clone(), api_servers(home, profile));
+        tokio::spawn(async move {
+            // Clients of an API server speak first. Who only looks whether somebody is here says nothing.
+            if matches!(client.peek(&mut [0]).await, Ok(1)) {
+                hand_on(client, ways, to).await;
+            }
+        });
     };
     tokio::select! {
         () = background::take(&listener, hand_on) => {}

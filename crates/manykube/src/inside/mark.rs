@@ -77,6 +77,11 @@ impl Mark {
         }
     }
 
+    /// Does it bear that of an engine that had this address before?
+    pub fn is_anothers_at_its_place(&self, home: &Home, profile: &str) -> bool {
+        matches!(whose(home, profile), Whose::Engines(Some(mark)) if mark.engine != self.engine)
+    }
+
     /// All that bear it.
     pub fn all(&self, home: &Home) -> BTreeSet<String> {
         names(home).into_iter().filter(|name| self.is_on(home, name)).collect()

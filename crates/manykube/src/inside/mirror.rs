@@ -27,8 +27,21 @@ pub fn update(ctx: &Ctx, own: &Mark, known: &BTreeSet<String>, archive: Option<&
             own.address.host
         ));
     }
+    // Written last: without them what was handed out is not whole, as on a full disk.
+    if handed.images.is_none() {
+        return Ok(());
+    }
     let gone = known.iter().filter(|name| !handed.profiles.contains_key(*name));
-    gone.filter(|name| own.is_on(&ctx.home, name)).try_for_each(|name| forget_profile(&ctx.home, name))
+    for name in gone.filter(|name| own.is_on(&ctx.home, name)) {
+        if own.is_anothers_at_its_place(&ctx.home, name) {
+            ctx.warn(format!(
+                "Another engine than before answers at {}: the cluster \"{name}\", which it does not have, is forgotten here",
+                own.address.host
+            ));
+        }
+        forget_profile(&ctx.home, name)?;
+    }
+    Ok(())
 }
 
 /// The names of those that are not the engine's here.

@@ -41,11 +41,26 @@ pub fn instead(ctx: &Ctx, globals: &Globals, command: &Commands, argv: Vec<Strin
     if host::env(INSIDE).is_some() || !needs::machines(command) {
         return Ok(None);
     }
-    if matches!(command, Commands::Start(_)) && matches!(profile::load(&ctx.home, &ctx.profile), Ok(None)) {
-        // Of a start that was killed: it is not to say where another one goes.
+    let fresh =
+        matches!(command, Commands::Start(_)) && matches!(profile::load(&ctx.home, &ctx.profile), Ok(None));
+    let done = by_engine(ctx, globals, command, argv, fresh)?;
+    if fresh && done.is_none() {
+        // Of a start that was killed: no door leads to what is made here.
         door::forget(&ctx.home, &ctx.profile)?;
     }
-    let behind = door::address(&ctx.home, &ctx.profile).or_else(|| mark::address(&ctx.home, &ctx.profile));
+    Ok(done)
+}
+
+fn by_engine(
+    ctx: &Ctx,
+    globals: &Globals,
+    command: &Commands,
+    argv: Vec<String>,
+    fresh: bool,
+) -> Result<Option<u8>> {
+    let known = || door::address(&ctx.home, &ctx.profile).or_else(|| mark::address(&ctx.home, &ctx.profile));
+    // A door of a start that was killed does not say where another one goes.
+    let behind = if fresh { None } else { known() };
     let address = behind.clone().unwrap_or_else(Address::of_environment);
     let root = host::is_root() && address.is_socket();
     if root {
@@ -59,7 +74,7 @@ pub fn instead(ctx: &Ctx, globals: &Globals, command: &Commands, argv: Vec<Strin
         }
         // Images are for nodes of any engine.
         let is_image = matches!(command, Commands::NodeImage(_));
-        if !own || is_image || (behind.is_none() && address.is_here()) {
+        if !own || is_image || (behind.is_none() && (!may_be_dockers(ctx, command)? || address.is_here())) {
             return Ok(None);
         }
     }
@@ -124,6 +139,21 @@ async fn is_dockers(ctx: &Ctx, command: &Commands, address: &Address, behind: bo
     })
 }
 
+/// Without asking anybody: an engine that was stopped may be one that starts when somebody comes to its socket.
+fn may_be_dockers(ctx: &Ctx, command: &Commands) -> Result<bool> {
+    let driver = match profile::load(&ctx.home, &ctx.profile) {
+        Ok(Some(file)) => Some(file.cluster.driver),
+        _ => None,
+    };
+    Ok(match (driver, command) {
+        _ if needs::all_profiles(command) => has_dockers(ctx)?,
+        (Some(driver), _) => driver == DriverKind::Docker,
+        (None, Commands::Start(args)) => args.driver.as_deref() != Some("native"),
+        (None, Commands::Delete(_)) => has_dockers(ctx)?,
+        (None, _) => false,
+    })
+}
+
 /// Has this home anything of the engine's? A machine of a lost profile is root's, and says no more than its name; root
 /// needs no engine to look at it.
 fn has_dockers(ctx: &Ctx) -> Result<bool> {
@@ -153,10 +183,9 @@ impl Call<'_> {
         };
         let (home, profile) = (&self.ctx.home, &self.ctx.profile);
         let is_start = matches!(self.command, Commands::Start(_));
-        match network {
-            false if is_start => door::reserve(home, profile, &self.engine.address, &label)?,
-            true if is_start => door::forget(home, profile)?,
-            _ => {}
+        let reserved = is_start && !network && door::reserve(home, profile, &self.engine.address, &label)?;
+        if is_start && network {
+            door::forget(home, profile)?;
         }
         let by = match &volume {
             Some(there) => By::There(&there.own),
@@ -166,7 +195,7 @@ impl Call<'_> {
             Some(there) => there.run(&self).await,
             None => self.run_here(by).await,
         };
-        if is_start && matches!(profile::load(home, profile), Ok(None)) {
+        if reserved && matches!(profile::load(home, profile), Ok(None)) {
             // It made no cluster: a door would say of the next one where it is.
             door::forget(home, profile)?;
         }
@@ -199,6 +228,7 @@ impl Call<'_> {
     fn pass_over(&self, by: By<'_>) -> Result<(), Fault> {
         let others = others::of(&self.ctx.home, by);
         match self.command {
+            Commands::Profile(args) if args.is_light() => {}
             Commands::Profile(_) => others::warn(self.ctx, &others),
             command => {
                 others::refuse(self.ctx, command.name(), commands::default_reason(command), &others)?;

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use drivers::docker::inside::Signals;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::ways::Ways;
 use super::{Call, door, doorman};
@@ -40,11 +40,8 @@ pub async fn forward(call: &Call<'_>, said: &[u8]) -> Result<u8> {
     if any {
         let message = "These addresses are there for as long as this command runs: end it with Ctrl-C";
         call.ctx.emit(Event::info(Style::Notice, message));
-        let mut ended = signal(SignalKind::terminate()).context("wait for the end")?;
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = ended.recv() => {}
-        }
+        // A terminal that goes away, too: it no longer ends a process that had a command run.
+        Signals::listen().context("wait for the end")?.next().await;
     }
     Ok(0)
 }

@@ -113,11 +113,12 @@ impl Engine {
         // Before it runs: one that comes as it starts is not lost.
         let signals = Signals::listen().context("listen to signals")?;
         let AttachContainerResults { output, input: to } = unless_interrupted(BEFORE, async {
-            let attached =
-                client.attach_container(id, Some(options)).await.context("attach to the container")?;
+            client.attach_container(id, Some(options)).await.context("attach to the container")
+        })
+        .await?;
+        unless_interrupted(AS_IT_BEGAN, async {
             let started = client.start_container(id, None::<StartContainerOptions>).await;
-            started.context("start the container of the command")?;
-            Ok(attached)
+            started.context("start the container of the command")
         })
         .await?;
         let _raw = (tty && input.is_some()).then(Raw::enter);
@@ -136,6 +137,7 @@ impl Engine {
 }
 
 const BEFORE: &str = "Interrupted before the command began: nothing was changed";
+const AS_IT_BEGAN: &str = "Interrupted as the command began: it was ended";
 const AFTER: &str = "Interrupted while files were on their way back: the command itself was done";
 
 /// While the command runs, signals are the command's; before and after that they are for us.

@@ -29,6 +29,7 @@ pub use super::flow::{archive, gave_up};
 pub use enter::NOT_RUN;
 pub use errand::Outcome;
 pub use luggage::Luggage;
+pub use signals::Signals;
 pub use tunnel::Tunnel;
 pub use volume::Volume;
 pub use whereabouts::Whereabouts;
