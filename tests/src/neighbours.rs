@@ -60,7 +60,7 @@ impl Neighbours {
 }
 
 /// The machine's, of whoever runs in it.
-fn group(pid: u32) -> Option<String> {
+pub fn group(pid: u32) -> Option<String> {
     let text = read(&format!("/proc/{pid}/cgroup"));
     let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
     let of_machine = |path: &&str| path.starts_with("/manykube/") || path.starts_with("/docker/");

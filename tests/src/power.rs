@@ -1,5 +1,6 @@
 //! The host of an engine loses its power: nobody is asked to end, and what was in memory only is gone.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -7,13 +8,15 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::{Lab, eventually};
+use crate::{Lab, eventually, neighbours};
 
-/// The engine with all that runs in it and beside it, its mounts and `/run`, links and rules of the network. It is
-/// up again afterwards, as a host is that has booted.
+/// The engine with all that runs in it and beside it, its mounts, groups and `/run`, links and rules of the network. It
+/// is up again afterwards, as a host is that has booted.
 pub fn lost(lab: &mut Lab) {
     let engine = lab.engine.as_mut().expect("an engine");
     let all = with_children(of_this_network());
+    let groups: BTreeSet<String> =
+        all.iter().filter_map(|pid| neighbours::group(pid.unsigned_abs())).collect();
     for pid in &all {
         let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
     }
@@ -31,7 +34,26 @@ pub fn lost(lab: &mut Lab) {
         let _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
     }
     forget_the_network();
+    groups.iter().for_each(|group| forget_group(group));
     engine.up();
+}
+
+/// A host that boots has none. In every hierarchy that there is.
+fn forget_group(group: &str) {
+    let root = Path::new("/sys/fs/cgroup");
+    let trees = std::fs::read_dir(root).into_iter().flatten().flatten().map(|tree| tree.path());
+    for tree in trees.chain([root.to_owned()]) {
+        remove(&tree.join(group.trim_start_matches('/')));
+    }
+}
+
+/// Files there go with their directory, and nothing else removes them.
+fn remove(group: &Path) {
+    let entries = std::fs::read_dir(group).into_iter().flatten().flatten();
+    for below in entries.filter(|e| e.file_type().is_ok_and(|kind| kind.is_dir())) {
+        remove(&below.path());
+    }
+    let _ = std::fs::remove_dir(group);
 }
 
 /// Whoever is in this thread's network namespace, but for this test.
