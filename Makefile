@@ -11,7 +11,7 @@ PACKAGES := mmdebstrap gcc libc6-dev libseccomp-dev pkg-config
 # What the system tests look at the host with: their own eyes, not the product's.
 PACKAGES += nftables iproute2 util-linux openssl
 # What is seen of clusters that are containers of a Docker engine as well.
-ON_DOCKER := single_node high_availability own_configuration images crash
+ON_DOCKER := single_node many_nodes own_configuration images crash faults
 
 .PHONY: help deps build image up down test lint-unit older unit system docs lint advisories bench failover vip endurance chaos test-crash vm clean
 

@@ -1,5 +1,6 @@
 //! What is done to a machine, whatever its node is for.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -145,10 +146,8 @@ impl Runner<'_> {
                 .iter()
                 .any(|m| m.name == machine && m.state == drivers::MachineState::Running);
             if !running {
-                bail!(
-                    "the machine ended while it was starting (see {})",
-                    drivers::machine::shared_dir(self.home(), machine).join("agent.log").display()
-                );
+                let log = drivers::machine::shared_dir(self.home(), machine).join("agent.log");
+                bail!("{}", ended_early(&std::fs::read_to_string(&log).unwrap_or_default(), &log));
             }
             return Ok(false);
         };
@@ -157,5 +156,27 @@ impl Runner<'_> {
             (_, Some(problem)) => bail!("{problem}"),
             _ => Ok(look::is_up(&agent)),
         }
+    }
+}
+
+/// What it said last is mostly why.
+fn ended_early(said: &str, log: &Path) -> String {
+    let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    let why = last.map(|line| format!(": {line}")).unwrap_or_default();
+    format!("the machine ended while it was starting{why} (see {})", log.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_words_of_a_machine() {
+        let of = |said: &str| ended_early(said, Path::new("/m/agent.log"));
+        assert_eq!(
+            of("boot\ntake /m/disk: it is still in use\n\n"),
+            "the machine ended while it was starting: take /m/disk: it is still in use (see /m/agent.log)"
+        );
+        assert_eq!(of(""), "the machine ended while it was starting (see /m/agent.log)");
     }
 }
