@@ -63,7 +63,8 @@ impl Neighbours {
 pub fn group(pid: u32) -> Option<String> {
     let text = read(&format!("/proc/{pid}/cgroup"));
     let paths = text.lines().filter_map(|line| line.splitn(3, ':').nth(2));
-    let of_machine = |path: &&str| path.starts_with("/manykube/") || path.starts_with("/docker/");
+    let of_machine =
+        |path: &&str| ["/manykube/", "/docker/", "/libpod_parent/"].iter().any(|top| path.starts_with(top));
     let path: Vec<&str> = paths.into_iter().find(of_machine)?.split('/').take(3).collect();
     Some(path.join("/"))
 }

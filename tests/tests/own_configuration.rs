@@ -273,7 +273,9 @@ fn by_commands(lab: &Lab) {
     assert_eq!(live["status"]["capacity"]["cpu"], "1");
     let labels = &live["metadata"]["labels"];
     assert_eq!((&labels["a"], &labels["c"], &labels["e"]), (&"b".into(), &Value::Null, &"f".into()));
-    assert_eq!(live["spec"]["taints"][0]["key"], "k");
+    // The controllers put one of theirs beside it while the kubelet starts anew.
+    let taints = live["spec"]["taints"].as_array().cloned().unwrap_or_default();
+    assert!(taints.iter().any(|taint| taint["key"] == "k"), "{taints:?}");
     let mount = format!("--mount={}:/host", lab.path("data").display());
     let out = mk(&["node", "set", "w1", &mount, "--taints=k:NoExecute-"]).ok().stdout;
     assert!(out.contains("(restart)"), "{out}");
