@@ -13,7 +13,7 @@ mod stop;
 mod world;
 
 pub use leave::{Leave, Member, Refusal, leave};
-pub use observed::{Api, Image, MachineState, Observed, ObservedNode, Setup};
+pub use observed::{Api, Image, MachineState, Membership, Observed, ObservedNode, Setup};
 pub use recover::recover;
 pub use start::{add, create, start};
 pub use step::{Phase, Plan, Step, phase};

@@ -53,10 +53,28 @@ pub struct ObservedNode {
     pub setup: Setup,
     /// Its API server's certificate is the one that is wanted (control planes).
     pub api_certificate: bool,
-    /// A control plane's machine that is no member of etcd: it left, or has not quite joined.
-    pub outside: bool,
-    /// A member of etcd whose data is gone: it is outside as well.
-    pub bereft: bool,
+    /// What is known on the host of its place in etcd (control planes).
+    pub membership: Membership,
+}
+
+/// A hint from the host's notes and the node's disk. Only etcd itself says who is a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Membership {
+    /// It has etcd's data, and no note says otherwise.
+    Joined,
+    /// A command that adds or removes this member was cut short. The node has etcd's data and may be a voter.
+    Unsure,
+    /// etcd confirmed that it is no member. What it has of etcd's data is old.
+    Left,
+    /// It has no data of etcd, but may still be on etcd's list.
+    Lost,
+}
+
+impl Membership {
+    /// Its data may be needed for a majority.
+    pub fn may_vote(self) -> bool {
+        matches!(self, Membership::Joined | Membership::Unsure)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,8 +116,7 @@ impl ObservedNode {
             images: false,
             setup: Setup::AsWanted,
             api_certificate: true,
-            outside: false,
-            bereft: false,
+            membership: Membership::Joined,
         }
     }
 }

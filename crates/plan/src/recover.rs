@@ -1,23 +1,24 @@
-//! etcd has lost its majority for good: one control plane's data is taken, and the others join it anew.
+//! etcd has lost its majority for good: one control plane's data is taken, and the others join it again.
 
 use model::Cluster;
 
 use crate::observed::{MachineState, Observed};
 use crate::step::{Plan, Step, phase};
 
-/// Leaves a cluster of one control plane that is off, and others that are outside: what `start` makes the
-/// rest from. May be run again at any time.
+/// Leaves a cluster of one control plane that is off, and others that have left: `start` does the rest. May be run
+/// again at any time. The others' copies are given up only after the chosen one has served.
 pub fn recover(desired: &Cluster, observed: &Observed, from: &str) -> Plan {
-    let planes = || desired.control_planes().map(|n| desired.machine(n));
     let state = |m: &String| observed.nodes.get(m).map_or(MachineState::Absent, |n| n.machine);
-    let running = planes().filter(|m| state(m) == MachineState::Running);
-    let others = planes().filter(|m| m != from && state(m) != MachineState::Absent);
+    let running = observed.nodes.keys().filter(|m| state(m) == MachineState::Running).cloned();
+    let planes = desired.control_planes().map(|n| desired.machine(n));
+    let others = planes.filter(|m| m != from && state(m) != MachineState::Absent);
     Plan::default()
         .phase(phase::GROUND, vec![Step::Certificates, Step::NetworkUp])
-        // All of them: two that still know each other would go on as they were.
+        // Control planes, because two that still know each other would go on as they were. Workers too: etcd's
+        // revisions go back, and a kubelet that has seen later ones would wait for them.
         .phase(phase::POWER_OFF, running.map(Step::PowerOff).collect())
-        .phase(phase::RECOVER, others.map(Step::Forsake).collect())
         .phase(phase::RECOVER, vec![Step::RecoverEtcd(from.to_owned())])
+        .phase(phase::RECOVER, others.map(Step::NoteLeft).collect())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use model::{Cluster, Cni};
 
-use crate::observed::{Api, Image, MachineState, Observed, ObservedNode, Setup};
+use crate::observed::{Api, Image, MachineState, Membership, Observed, ObservedNode, Setup};
 use crate::step::{Plan, Step, phase};
 
 /// The whole cluster.
@@ -42,18 +42,19 @@ struct Seen<'a> {
     at_once: bool,
     /// Comes into an etcd that others have formed.
     joins: bool,
+    /// Is booted as it is before it joins: etcd may need its vote to answer at all.
+    as_it_is: bool,
     node: &'a ObservedNode,
 }
 
 fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> Plan {
     let absent = ObservedNode::absent();
     let look = |machine: &str| observed.nodes.get(machine).unwrap_or(&absent);
-    // Without anybody to join, the control planes begin anew, all at once.
-    let formed = observed.configured
-        && desired
-            .control_planes()
-            .map(|n| look(&desired.machine(n)))
-            .any(|n| n.machine != MachineState::Absent && !n.outside);
+    let exists = |n: &ObservedNode| n.machine != MachineState::Absent;
+    let votes = |n: &ObservedNode| exists(n) && n.membership.may_vote();
+    let voters = desired.control_planes().filter(|n| votes(look(&desired.machine(n)))).count();
+    // Where there is none to join, all control planes begin at once. The caller makes sure that no data is lost by it.
+    let formed = observed.configured && voters > 0;
     let configured = observed.configured && formed;
     // Workers all at once; control planes one after the other, so that the others carry on. Where none
     // carries on there is nothing to spare: with certificates that have ended, one alone never comes up.
@@ -64,13 +65,22 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
         .map(|n| (desired.machine(n), n.control_plane))
         .filter(|(machine, _)| only.is_none_or(|some| some.contains(machine)))
         .map(|(machine, control_plane)| {
-            let node = look(&machine);
-            // What is outside is removed first, and then absent.
-            let node = if node.outside { &absent } else { node };
-            let joins = control_plane && formed && node.machine == MachineState::Absent;
+            let seen = look(&machine);
+            let joins = control_plane
+                && formed
+                && match seen.membership {
+                    Membership::Joined => !exists(seen),
+                    // Where it is the only one left, there is no other to ask.
+                    Membership::Unsure => voters > 1,
+                    Membership::Left | Membership::Lost => true,
+                };
+            let down = seen.machine != MachineState::Running || !seen.up;
+            let as_it_is = joins && seen.membership == Membership::Unsure && down && !carries_on;
+            // One that joins is made as if it were not there.
+            let node = if joins { &absent } else { seen };
             let restarts = node.machine == MachineState::Running && node.setup == Setup::Other;
             let at_once = restarts && (!control_plane || !carries_on);
-            Seen { machine, control_plane, restarts, at_once, joins, node }
+            Seen { machine, control_plane, restarts, at_once, joins, as_it_is, node }
         })
         .collect();
     let each = |step: fn(String) -> Step, want: &dyn Fn(&Seen<'_>) -> bool| -> Vec<Step> {
@@ -82,18 +92,12 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
         machines().filter(|m| want(look(m))).map(step).collect()
     };
 
-    // One that still runs may still vote: of two members both have to agree that it goes.
-    let dismiss = each(Step::RemoveMember, &|n| {
-        let seen = look(&n.machine);
-        n.control_plane && seen.outside && !seen.bereft && seen.machine == MachineState::Running && carries_on
-    });
-    let reset = each(Step::RemoveMachine, &|n| look(&n.machine).outside);
-    let peers = step_for(Step::Peers, &|n| n.machine != MachineState::Absent && !n.outside && !n.peers);
+    let peers = step_for(Step::Peers, &|n| votes(n) && !n.peers);
     let planes: Vec<String> = desired.control_planes().map(|n| desired.machine(n)).collect();
     let restart = |m: &str| nodes.iter().any(|n| n.machine == m && n.restarts);
     let certify = |m: &&String| {
         let node = look(m);
-        node.machine != MachineState::Absent && !node.outside && !node.api_certificate && !restart(m)
+        votes(node) && !node.api_certificate && !restart(m)
     };
     let certify: Vec<Step> = planes.iter().filter(certify).cloned().map(Step::Certify).collect();
     let creates = any(&|n| n.node.machine == MachineState::Absent);
@@ -106,7 +110,7 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
     });
     let boot = each(Step::BootMachine, &|n| {
         let down = n.node.machine != MachineState::Running || !n.node.up;
-        !n.joins && if n.restarts { n.at_once } else { down }
+        n.as_it_is || !n.joins && if n.restarts { n.at_once } else { down }
     });
     let resize =
         each(Step::Resize, &|n| n.node.machine == MachineState::Running && n.node.setup == Setup::OtherSize);
@@ -184,10 +188,8 @@ fn bring_up(desired: &Cluster, observed: &Observed, only: Option<&[String]>) -> 
         // The image is what machines are made of, and the network borrows its tools.
         .phase(phase::IMAGE, image(observed))
         .phase(phase::GROUND, ground.into_iter().flatten().collect())
-        // Before anybody new is there: who is alone with the virtual address learns to share it.
+        // Before a new control plane is there: one that has the virtual address to itself learns to share it.
         .phase(phase::PEERS, peers.into_iter().chain(certify).collect())
-        .phase(phase::LEAVE, dismiss)
-        .phase(phase::RESET, reset)
         .phase(phase::POWER_OFF, off)
         .phase(phase::MACHINES, create)
         .phase(phase::CHANGE, configure_first)

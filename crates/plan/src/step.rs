@@ -12,7 +12,6 @@ pub mod phase {
     pub const IMAGE: &str = "Preparing the node image";
     pub const GROUND: &str = "Preparing certificates and network";
     pub const PEERS: &str = "Telling the nodes of each other";
-    pub const RESET: &str = "Removing what left the control plane";
     pub const JOIN: &str = "Joining the control plane";
     pub const LEAVE: &str = "Leaving the cluster";
     pub const RECOVER: &str = "Recovering etcd";
@@ -79,20 +78,20 @@ pub enum Step {
     Peers(String),
     /// Another certificate for the API server of a control plane, which takes it up as it runs.
     Certify(String),
-    /// A machine for a control plane that joins: first as a learner of etcd. Removes what an earlier
-    /// attempt left there.
+    /// A control plane that joins, first as a learner of etcd. A machine that is there keeps all it has but etcd's
+    /// data; one that etcd has as a member with its data stays as it is.
     CreateMember(String),
     /// Makes the learner a voter once it has caught up.
     PromoteMember(String),
     /// Moves pods elsewhere, for a bounded time.
     Drain(String),
-    /// Takes the control plane out of etcd; from here on its machine is one that has to join anew.
+    /// Takes the control plane out of etcd; from here on its machine has to join again.
     RemoveMember(String),
     /// The Node object and the pods that were on it.
     DeleteNode(String),
 
-    /// From here on this control plane's copy of etcd's data is worth nothing: another one's is taken.
-    Forsake(String),
+    /// Another control plane's copy of etcd's data serves now: this one has to join again.
+    NoteLeft(String),
     /// Makes an etcd of one member from the data of this control plane.
     RecoverEtcd(String),
 
@@ -148,7 +147,7 @@ impl Step {
             Step::WaitSystem => "wait for DNS and the system pods",
             Step::Peers(_) => "write the list of nodes",
             Step::Certify(_) => "give the API server its certificate",
-            Step::Forsake(_) => "give up its copy of etcd",
+            Step::NoteLeft(_) => "give up its copy of etcd",
             Step::RecoverEtcd(_) => "make a new etcd of its data",
             Step::CreateMember(_) => "create the machine as a learner of etcd",
             Step::PromoteMember(_) => "wait for etcd and vote",
@@ -189,7 +188,7 @@ impl Step {
             Step::WaitSystem => "wait-system",
             Step::Peers(_) => "peers",
             Step::Certify(_) => "certify",
-            Step::Forsake(_) => "forsake",
+            Step::NoteLeft(_) => "note-left",
             Step::RecoverEtcd(_) => "recover-etcd",
             Step::CreateMember(_) => "create-member",
             Step::PromoteMember(_) => "promote-member",
@@ -218,7 +217,7 @@ impl Step {
             | Step::Register(n)
             | Step::WaitNode(n)
             | Step::Certify(n)
-            | Step::Forsake(n)
+            | Step::NoteLeft(n)
             | Step::RecoverEtcd(n)
             | Step::Peers(n)
             | Step::CreateMember(n)

@@ -6,7 +6,7 @@ use model::cluster::{Network, Wait, WaitFor};
 use model::{Cluster, Cni, DriverKind, Node, VipBy, address, names};
 
 use crate::leave::Member;
-use crate::observed::{Api, Image, MachineState, Observed, ObservedNode, Setup};
+use crate::observed::{Api, Image, MachineState, Membership, Observed, ObservedNode, Setup};
 use crate::step::{Plan, Step};
 
 pub struct World {
@@ -16,6 +16,10 @@ pub struct World {
     applied: BTreeSet<&'static str>,
     /// By machine: whether it votes.
     etcd: BTreeMap<String, bool>,
+    /// Machines whose files tell them to drop what they have of etcd's data at their next boot.
+    to_reset: BTreeSet<String>,
+    /// Machines whose volumes were lost.
+    erased: BTreeSet<String>,
 }
 
 /// `count` nodes, the first a control plane.
@@ -82,6 +86,8 @@ impl World {
             stale_leases: false,
             applied: BTreeSet::new(),
             etcd: BTreeMap::new(),
+            to_reset: BTreeSet::new(),
+            erased: BTreeSet::new(),
         }
     }
 
@@ -92,7 +98,12 @@ impl World {
     /// Runs the plan, but only the first `limit` steps of it.
     pub fn run(&mut self, plan: &Plan, limit: usize) {
         let steps: Vec<Step> = plan.steps().take(limit).cloned().collect();
+        let deletes_all = plan.steps().any(|s| *s == Step::ForgetNetwork);
         for step in &steps {
+            if let Step::RemoveMachine(m) = step {
+                assert!(deletes_all || self.etcd.get(m) != Some(&true), "the disk of a voter is removed: {m}");
+                self.erased.insert(m.clone());
+            }
             self.step(step);
         }
     }
@@ -126,12 +137,17 @@ impl World {
 
     /// Of etcd: the machine is still there and still believes to be a member.
     pub fn lose_data(&mut self, machine: &str) {
-        let node = self.node(machine);
-        (node.outside, node.bereft) = (true, true);
+        self.node(machine).membership = Membership::Lost;
     }
 
-    pub fn mark_outside(&mut self, machine: &str) {
-        self.node(machine).outside = true;
+    /// A command that removes this member wrote its note and died.
+    pub fn note_unsure(&mut self, machine: &str) {
+        self.node(machine).membership = Membership::Unsure;
+    }
+
+    /// Whether a machine was removed with all it had.
+    pub fn is_erased(&self, machine: &str) -> bool {
+        self.erased.contains(machine)
     }
 
     pub fn lose_node_object(&mut self, machine: &str) {
@@ -169,7 +185,7 @@ impl World {
 
     pub fn members(&self) -> Vec<Member> {
         let healthy = |m: &String| {
-            self.seen.nodes.get(m).is_some_and(|n| n.machine == MachineState::Running && !n.bereft)
+            self.seen.nodes.get(m).is_some_and(|n| n.machine == MachineState::Running && n.membership.may_vote())
         };
         self.etcd
             .iter()
@@ -181,6 +197,27 @@ impl World {
         let voters: Vec<Member> = self.members().into_iter().filter(|m| m.voter).collect();
         let healthy = voters.iter().filter(|m| m.healthy).count();
         assert!(healthy > voters.len() / 2, "no quorum: {voters:?}");
+    }
+
+    /// As the command does it: what etcd has as a member with its data stays; all else is forgotten and added again.
+    fn create_member(&mut self, m: &str) {
+        assert!(self.seen.certificates && self.seen.image == Image::Present);
+        let whole = self.seen.nodes.get(m).is_some_and(|n| n.membership == Membership::Unsure);
+        if whole && self.etcd.contains_key(m) && !self.to_reset.contains(m) {
+            self.assert_quorum();
+            return;
+        }
+        self.etcd.remove(m);
+        self.assert_quorum();
+        assert!(self.etcd.values().all(|votes| *votes), "two learners");
+        self.etcd.insert(m.to_owned(), false);
+        self.to_reset.insert(m.to_owned());
+        let made = ObservedNode {
+            machine: MachineState::Stopped,
+            membership: Membership::Unsure,
+            ..ObservedNode::absent()
+        };
+        self.seen.nodes.insert(m.to_owned(), made);
     }
 
     /// Every step insists on what it needs: a plan in the wrong order panics here.
@@ -215,30 +252,28 @@ impl World {
             }
             Step::BootMachine(m) => {
                 assert!(self.seen.network);
+                let reset = self.to_reset.remove(m);
                 let node = self.node(m);
+                assert!(reset || node.membership.may_vote(), "{m} has no member of etcd to boot");
+                if reset {
+                    (node.held, node.controllers) = (false, false);
+                }
                 (node.machine, node.up, node.api) = (MachineState::Running, true, Api::Serving);
             }
-            Step::CreateMember(m) => {
-                assert!(self.seen.certificates && self.seen.image == Image::Present);
-                self.etcd.remove(m);
-                self.assert_quorum();
-                assert!(self.etcd.values().all(|votes| *votes), "two learners");
-                self.etcd.insert(m.clone(), false);
-                let made =
-                    ObservedNode { machine: MachineState::Stopped, outside: true, ..ObservedNode::absent() };
-                assert!(self.seen.nodes.insert(m.clone(), made).is_none(), "created twice");
-            }
+            Step::CreateMember(m) => self.create_member(m),
             Step::PromoteMember(m) => {
                 assert!(self.node(m).up);
                 self.assert_quorum();
-                assert_eq!(self.etcd.insert(m.clone(), true), Some(false));
-                self.node(m).outside = false;
+                assert!(self.etcd.insert(m.clone(), true).is_some(), "no member to promote");
+                self.node(m).membership = Membership::Joined;
                 self.assert_quorum();
             }
             Step::RemoveMember(m) => {
                 self.assert_quorum();
-                self.node(m).outside = true;
                 self.etcd.remove(m);
+                if let Some(node) = self.seen.nodes.get_mut(m) {
+                    node.membership = Membership::Left;
+                }
                 self.assert_quorum();
             }
             Step::Peers(m) => self.node(m).peers = true,
@@ -250,13 +285,14 @@ impl World {
                 assert!(self.api_up() && self.node(m).up);
                 self.node(m).registered = true;
             }
-            Step::Forsake(m) => {
+            Step::NoteLeft(m) => {
+                assert!(!self.etcd.contains_key(m), "its copy may still be needed");
                 let node = self.node(m);
                 assert_ne!(node.machine, MachineState::Running);
-                node.outside = true;
+                node.membership = Membership::Left;
             }
             Step::RecoverEtcd(m) => {
-                assert!(self.seen.network && !self.node(m).outside);
+                assert!(self.seen.network && self.node(m).membership.may_vote());
                 self.etcd = BTreeMap::from([(m.clone(), true)]);
             }
             Step::Drain(m) => assert!(self.api_up() && self.seen.nodes[m].up),
@@ -266,7 +302,7 @@ impl World {
                     assert!(!self.seen.configured, "a second etcd");
                     self.etcd.insert(m.clone(), true);
                 }
-                assert!(self.node(m).up && !self.node(m).outside && !self.node(m).held);
+                assert!(self.node(m).up && self.node(m).membership.may_vote() && !self.node(m).held);
                 self.node(m).api = Api::Ready;
             }
             Step::PutImages(m) => {
