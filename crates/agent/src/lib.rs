@@ -13,6 +13,7 @@ pub mod component;
 mod dial;
 mod docker;
 mod document;
+mod etcd_log;
 mod files;
 mod hold;
 mod init;
@@ -45,8 +46,9 @@ pub fn main(args: &[OsString]) -> ExitCode {
         }
         Some("state") => client::print(),
         Some("dial") => dial::run(args.get(1..).unwrap_or_default()),
+        Some("etcd-progress") => etcd_log::run(args.get(1..).unwrap_or_default()),
         _ => {
-            eprintln!("usage: manykube agent init|state|dial");
+            eprintln!("usage: manykube agent init|state|dial|etcd-progress");
             ExitCode::FAILURE
         }
     }

@@ -1,11 +1,18 @@
-//! etcd's members, by etcdctl in a control plane. Commands and what their answers mean; no IO.
+//! etcd's members, by etcdctl in a control plane: commands and what their answers mean. And by the port for other
+//! members, which needs no majority.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use crate::paths::CERTS;
+use crate::pki::leaf;
+use crate::{Identity, Pki, api};
+
+const PEER_PORT: u16 = 2380;
+const PEER_ANSWERS: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Member {
@@ -26,7 +33,7 @@ struct Members {
 }
 
 pub fn peer_url(ip: Ipv4Addr) -> String {
-    format!("https://{ip}:2380")
+    format!("https://{ip}:{PEER_PORT}")
 }
 
 fn etcdctl(words: &[&str]) -> Vec<String> {
@@ -51,30 +58,57 @@ pub fn list_command() -> Vec<String> {
     etcdctl(&["member", "list", "-w", "json"])
 }
 
-/// As the member of this node knows them, also while there is no majority to ask.
-pub fn own_list_command() -> Vec<String> {
-    etcdctl(&["member", "list", "-w", "json", "--consistency=s"])
+/// Asks every member itself. The exit code says whether all are well.
+pub fn health_command() -> Vec<String> {
+    etcdctl(&["endpoint", "health", "--cluster", "-w", "json"])
 }
 
-/// How far the member of this node is, whoever else is there.
-pub fn status_command() -> Vec<String> {
-    etcdctl(&["endpoint", "status", "-w", "json"])
+#[derive(Deserialize)]
+struct Endpoint {
+    endpoint: String,
+    health: bool,
 }
 
-/// How much a member knows: of two, the greater one has all that the other has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Progress {
-    pub term: u64,
-    pub index: u64,
+/// Addresses of the members that answered for themselves.
+pub fn parse_health(text: &str) -> Result<Vec<Ipv4Addr>> {
+    let list: Vec<Endpoint> =
+        serde_json::from_str(text).with_context(|| format!("understand etcd's health: {text}"))?;
+    let address = |e: &Endpoint| e.endpoint.strip_prefix("https://")?.split(':').next()?.parse().ok();
+    Ok(list.iter().filter(|e| e.health).filter_map(address).collect())
 }
 
-pub fn parse_progress(text: &str) -> Result<Progress> {
-    let list: serde_json::Value =
-        serde_json::from_str(text).with_context(|| format!("understand etcd's status: {text}"))?;
-    let status = &list[0]["Status"];
-    let number =
-        |key: &str| status[key].as_u64().with_context(|| format!("etcd's status has no {key}: {text}"));
-    Ok(Progress { term: number("raftTerm")?, index: number("raftIndex")? })
+/// Prints how far the log of the etcd in this node is. etcd itself answers no client before it has a majority.
+pub fn progress_command() -> Vec<String> {
+    [model::node_spec::AGENT_PATH, "agent", "etcd-progress", crate::paths::ETCD_DATA].map(str::to_owned).to_vec()
+}
+
+/// Members as one of them knows them, also while there is no majority: the port for other members answers at once.
+pub async fn members_known_to(pki: &Pki, machine: &str, ip: Ipv4Addr) -> Result<Vec<Member>> {
+    let identity = Identity {
+        ca: pki.etcd_ca.cert.clone(),
+        client: pki.leaf(&leaf::of_machine(machine, leaf::ETCD_PEER))?.clone(),
+    };
+    let client = api::client(&identity, ip, PEER_PORT)?;
+    let request = http::Request::get("/members").body(Vec::new())?;
+    let said = tokio::time::timeout(PEER_ANSWERS, client.request_text(request)).await??;
+    parse_known(&said)
+}
+
+fn parse_known(text: &str) -> Result<Vec<Member>> {
+    #[derive(Deserialize)]
+    struct Known {
+        id: u64,
+        #[serde(flatten)]
+        rest: serde_json::Map<String, serde_json::Value>,
+    }
+    let list: Vec<Known> =
+        serde_json::from_str(text).with_context(|| format!("understand etcd's own list of members: {text}"))?;
+    let member = |known: Known| {
+        let mut all = known.rest;
+        all.insert("ID".to_owned(), known.id.into());
+        Ok(serde_json::from_value(all.into())?)
+    };
+    list.into_iter().map(member).collect()
 }
 
 /// The manifest with the flag that makes an etcd of one member from its data, or without.
@@ -141,11 +175,18 @@ mod tests {
     }
 
     #[test]
-    fn the_freshest_is_the_greatest() {
-        let text = r#"[{"Endpoint":"x","Status":{"header":{"revision":7},"raftTerm":3,"raftIndex":120}}]"#;
-        let one = parse_progress(text).unwrap();
-        assert!(one < Progress { term: 3, index: 121 } && one > Progress { term: 2, index: 500 });
-        assert!(parse_progress("[]").is_err());
+    fn health_is_each_members_own() {
+        let text = r#"[{"endpoint":"https://192.168.49.2:2379","health":true,"took":"6ms"},
+            {"endpoint":"https://192.168.49.3:2379","health":false,"took":"5s","error":"context deadline exceeded"}]"#;
+        assert_eq!(parse_health(text).unwrap(), ["192.168.49.2".parse::<Ipv4Addr>().unwrap()]);
+        assert!(parse_health("Error: unhealthy cluster").is_err());
+    }
+
+    #[test]
+    fn members_by_the_word_of_one() {
+        let text = r#"[{"id":10276657743932975437,"peerURLs":["https://192.168.49.2:2380"],"name":"demo",
+            "clientURLs":["https://192.168.49.2:2379"]},{"id":1,"peerURLs":["https://192.168.49.3:2380"],"isLearner":true}]"#;
+        assert_eq!(parse_known(text).unwrap(), parse(LIST).unwrap());
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub mod yaml;
 
 pub use kubeadm::{
     addon_manifest_command, finish_commands, join_command, joining_kubelet, node_spec_parts, own_api_command,
-    release_apiserver_command, release_command,
+    release_apiserver_command, release_command, reset,
 };
 pub use node::{Certified, api_certificate, certified, node_files};
 pub use options::{Options, ProxyMode};

@@ -18,8 +18,10 @@ pub const PROGRAMS: &str = "/usr/local/lib/manykube/bin";
 pub const RESOLV_CONF: &str = "/etc/manykube/resolv.conf";
 pub const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
 pub const CRI_SOCKET: &str = "unix:///run/containerd/containerd.sock";
-/// Exists while a control plane is no (voting) member of etcd, and in a node that `kubeadm join` has not
-/// taken in yet: its machine has to join anew.
+/// Tells a control plane that it is no member of etcd: at its next boot it drops what it has of etcd's data and of
+/// its static pods, and nothing else.
+pub const REJOIN: &str = "/var/lib/minikube/rejoin";
+/// Of an earlier version: exists while a control plane is no voter of etcd.
 pub const OUTSIDE: &str = "/var/lib/minikube/outside";
 /// Exists once kubeadm has written this node's manifests and kubelet configuration.
 pub const PREPARED: &str = "/var/lib/minikube/prepared";

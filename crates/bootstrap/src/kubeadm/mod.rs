@@ -18,7 +18,7 @@ pub use join::{command as join_command, kubelet as joining_kubelet};
 pub use own::IGNORE_FLAG;
 pub use phases::{
     addon_manifest_command, finish_commands, node_spec_parts, own_api_command, release_apiserver_command,
-    release_command,
+    release_command, reset,
 };
 
 use crate::{Options, paths, yaml};
@@ -40,7 +40,7 @@ pub fn files(cluster: &Cluster, node: &Node, options: &Options) -> Result<Vec<No
         ));
     }
     if options.by_kubeadm || options.join.is_some() {
-        files.push(NodeFile::new(paths::OUTSIDE, 0o600, ""));
+        files.push(NodeFile::new(paths::REJOIN, 0o600, ""));
     }
     if node.control_plane {
         files.push(NodeFile::new(paths::KUBEADM_CONFIG, 0o600, config(cluster, node, options)?));

@@ -5,7 +5,7 @@ use model::node_spec::{API_SERVER_POD as APISERVER, EARLY_API, Kubelet, Prepare}
 use model::{Cluster, Node};
 
 use super::own;
-use crate::paths::{HELD, KUBEADM_CONFIG, KUBELET, KUBERNETES, MANIFESTS, PREPARED};
+use crate::paths::{ETCD_DATA, HELD, KUBEADM_CONFIG, KUBELET, KUBERNETES, MANIFESTS, PREPARED, REJOIN};
 
 /// Before the API: manifests and kubelet configuration.
 const PREPARE: [&str; 3] = ["etcd", "control-plane", "kubelet-start"];
@@ -37,7 +37,7 @@ const LATE: [&str; 2] = ["kube-controller-manager.yaml", "kube-scheduler.yaml"];
 /// none); of those that begin together, all but the first, because together they take the cores from each
 /// other and make the same roles against each other, and nobody is ready before all are.
 pub fn node_spec_parts(cluster: &Cluster, node: &Node, hold_api: bool) -> (Vec<Prepare>, Kubelet) {
-    let prepare = if node.control_plane { vec![prepare_control_plane(hold_api)] } else { vec![] };
+    let prepare = if node.control_plane { vec![reset(), prepare_control_plane(hold_api)] } else { vec![] };
     let argv = kubelet_argv(cluster, node);
     let kubelet = Kubelet { argv, env_files: vec![format!("{KUBELET}/kubeadm-flags.env")], env: vec![] };
     (prepare, kubelet)
@@ -52,6 +52,19 @@ pub fn kubelet_argv(cluster: &Cluster, node: &Node) -> Vec<String> {
     let own = own::kubelet_flags(&cluster.config_of(node), node.control_plane);
     argv.extend(own.iter().map(|(flag, value)| format!("--{flag}={value}")));
     argv
+}
+
+/// What `kubeadm reset` removes, in a control plane that joins again. It runs at each boot and does nothing without the
+/// mark. The mark is gone for good before etcd has new data: it must not cost a member anything.
+pub fn reset() -> Prepare {
+    let pods = ["etcd.yaml", APISERVER, LATE[0], LATE[1]].join(" ");
+    let script = format!(
+        "[ -e {REJOIN} ] || exit 0; \
+         ! [ -d {ETCD_DATA} ] || find {ETCD_DATA} -mindepth 1 -delete || exit 1; \
+         ! [ -d {MANIFESTS} ] || (cd {MANIFESTS} && rm -f {pods}) || exit 1; \
+         rm -rf {HELD} {KUBELET}/config.yaml {KUBELET}/kubeadm-flags.env && rm {REJOIN} && sync $(dirname {REJOIN})"
+    );
+    Prepare { name: "reset".into(), argv: shell(&script), creates: None }
 }
 
 /// The marker comes last: interrupted anywhere, all of it runs again and does the same.
@@ -124,9 +137,36 @@ mod tests {
     fn a_control_plane_prepares_with_one_call_of_kubeadm() {
         let cluster = fixture::cluster(1, 1);
         let (prepare, kubelet) = node_spec_parts(&cluster, &cluster.nodes[0], false);
-        assert_eq!(prepare.len(), 1);
-        insta::assert_snapshot!(prepare[0].argv.join("\n"));
+        assert_eq!(prepare.len(), 2);
+        insta::assert_snapshot!(prepare[1].argv.join("\n"));
         insta::assert_snapshot!(kubelet.argv.join("\n"));
+    }
+
+    /// Run for real, below a directory of its own.
+    #[test]
+    fn a_reset_takes_etcd_and_its_pods_and_leaves_the_rest() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |path: &str| dir.path().join(path.trim_start_matches('/'));
+        let script = reset().argv[2].replace("/var/", &format!("{}/var/", dir.path().display()));
+        let script = script.replace("/etc/", &format!("{}/etc/", dir.path().display()));
+        let run = || std::process::Command::new("/bin/sh").args(["-c", &script]).status().unwrap().success();
+        let taken = [
+            "/var/lib/minikube/etcd/member/wal/0.wal",
+            "/etc/kubernetes/manifests/etcd.yaml",
+            "/etc/kubernetes/manifests/kube-apiserver.yaml",
+            "/etc/kubernetes/held/kube-scheduler.yaml",
+            "/var/lib/kubelet/config.yaml",
+        ];
+        let kept = ["/etc/kubernetes/manifests/kube-vip.yaml", "/var/local-path-provisioner/pvc/file", "/var/keep"];
+        for path in taken.iter().chain(&kept) {
+            std::fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            std::fs::write(at(path), "x").unwrap();
+        }
+        assert!(run() && taken.iter().all(|p| at(p).exists()), "without the mark");
+        std::fs::write(at(REJOIN), "").unwrap();
+        assert!(run());
+        assert!(taken.iter().all(|p| !at(p).exists()) && kept.iter().all(|p| at(p).exists()));
+        assert!(at(ETCD_DATA).exists() && !at(REJOIN).exists());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use drivers::{Driver, Io, MachineState};
 use model::{Cluster, Home};
 use tokio::time::sleep;
 
-use super::look;
+use super::membership::{self, Note};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Each try is a process in a node.
@@ -28,6 +28,29 @@ impl Etcd<'_> {
         etcd::parse(&self.run(&etcd::list_command()).await?)
     }
 
+    /// As etcd has them, each with its own word on whether it is well.
+    pub async fn with_health(&self) -> Result<Vec<plan::Member>> {
+        let members = self.members().await?;
+        let said = self.run_some(&etcd::health_command(), |output| !output.stdout.is_empty()).await?;
+        let healthy = etcd::parse_health(&said)?;
+        Ok(members
+            .iter()
+            .map(|m| {
+                let node = self.cluster.nodes.iter().find(|n| m.peers.contains(&etcd::peer_url(n.ip)));
+                plan::Member {
+                    machine: node.map_or_else(|| m.name.clone(), |n| self.cluster.machine(n)),
+                    voter: !m.learner,
+                    healthy: node.is_some_and(|n| healthy.contains(&n.ip)),
+                }
+            })
+            .collect())
+    }
+
+    /// The member of a machine, by etcd's own list.
+    pub async fn find(&self, machine: &str, ip: Ipv4Addr) -> Result<Option<Member>> {
+        self.insist(async || Ok(etcd::find(&self.members().await?, machine, ip).cloned())).await
+    }
+
     /// Removes the member of a machine, if there is one.
     pub async fn forget(&self, machine: &str, ip: Ipv4Addr) -> Result<()> {
         self.insist(async || {
@@ -39,7 +62,7 @@ impl Etcd<'_> {
         .await
     }
 
-    /// A leader that is removed leaves the others to find out: nobody writes for one or two seconds,
+    /// Where the leader is removed, the others have to notice first: there are no writes for one or two seconds,
     /// and what was on its way to it waits for seven. Handed over it takes milliseconds. One that
     /// does not lead says so, and there is nothing to hand over.
     async fn dethrone(&self, members: &[Member], member: &Member, ip: Ipv4Addr) -> Result<()> {
@@ -49,7 +72,7 @@ impl Etcd<'_> {
         }
         let heirs = members.iter().filter(|m| m.id != member.id && !m.learner);
         let Some(heir) = heirs.into_iter().find(|m| self.may_ask(&running, &m.name)) else { return Ok(()) };
-        if let Err(why) = self.run_in(&heir.name, &etcd::move_leader_command(ip, heir)).await? {
+        if let Err(why) = self.run_in(&heir.name, &etcd::move_leader_command(ip, heir), succeeded).await {
             tracing::debug!("etcd's leadership stays where it is: {why}");
         }
         Ok(())
@@ -60,11 +83,25 @@ impl Etcd<'_> {
         self.insist(async || {
             let members = self.members().await?;
             if etcd::find(&members, machine, ip).is_none() {
+                self.drop_stale_learners(&members).await?;
                 self.run(&etcd::add_learner_command(machine, ip)).await?;
             }
             self.members().await
         })
         .await
+    }
+
+    /// etcd takes one learner at a time. One of a command that was cut short has no vote and does not run: it joins
+    /// again when its node is started.
+    async fn drop_stale_learners(&self, members: &[Member]) -> Result<()> {
+        let running = self.running().await?;
+        for learner in members.iter().filter(|m| m.learner) {
+            let node = self.cluster.nodes.iter().find(|n| learner.peers.contains(&etcd::peer_url(n.ip)));
+            if !node.is_some_and(|n| running.contains(&self.cluster.machine(n))) {
+                self.run(&etcd::remove_command(learner)).await?;
+            }
+        }
+        Ok(())
     }
 
     /// etcd refuses changes until all its members have known each other for five seconds.
@@ -88,15 +125,19 @@ impl Etcd<'_> {
         Ok(())
     }
 
-    /// Asks one control plane after the other until one answers.
     async fn run(&self, argv: &[String]) -> Result<String> {
+        self.run_some(argv, succeeded).await
+    }
+
+    /// Asks one control plane after the other until one gives an answer. One that is frozen or ends is passed over.
+    async fn run_some(&self, argv: &[String], answered: fn(&drivers::Output) -> bool) -> Result<String> {
         let running = self.running().await?;
         let mut last = "no other control plane runs".to_owned();
         for machine in self.cluster.control_planes().map(|node| self.cluster.machine(node)) {
             if !self.may_ask(&running, &machine) {
                 continue;
             }
-            match self.run_in(&machine, argv).await? {
+            match self.run_in(&machine, argv, answered).await {
                 Ok(said) => return Ok(said),
                 Err(why) => last = why,
             }
@@ -111,18 +152,28 @@ impl Etcd<'_> {
     }
 
     fn may_ask(&self, running: &[String], machine: &str) -> bool {
-        machine != self.without
-            && running.iter().any(|m| m == machine)
-            && !look::outside_file(self.home, machine).exists()
+        let left =
+            || membership::read(self.home, &self.cluster.name, machine).is_some_and(|n| n != Note::Unsure);
+        machine != self.without && running.iter().any(|m| m == machine) && !left()
     }
 
-    async fn run_in(&self, machine: &str, argv: &[String]) -> Result<Result<String, String>> {
-        let output = self.driver.run(machine, argv, Io::Captured { stdin: Vec::new() }).await?;
-        if output.code == 0 {
-            return Ok(Ok(String::from_utf8_lossy(&output.stdout).into_owned()));
+    async fn run_in(
+        &self,
+        machine: &str,
+        argv: &[String],
+        answered: fn(&drivers::Output) -> bool,
+    ) -> Result<String, String> {
+        let ran = self.driver.run(machine, argv, Io::Captured { stdin: Vec::new() }).await;
+        let output = ran.map_err(|e| format!("{e:#}"))?;
+        if answered(&output) {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
         // etcdctl logs in JSON first and says what is wrong last.
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        Ok(Err(text.trim_end().lines().last().unwrap_or_default().to_owned()))
+        Err(text.trim_end().lines().last().unwrap_or_default().to_owned())
     }
+}
+
+fn succeeded(output: &drivers::Output) -> bool {
+    output.code == 0
 }

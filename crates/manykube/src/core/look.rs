@@ -15,7 +15,7 @@ use model::status::{Apiserver, Host, NodeStatusInput};
 use model::{Cluster, Cni, Home, Node, names};
 use plan::{Api, Image, MachineState, Observed, ObservedNode};
 
-use super::{certificates, containers, images, machines, manifests, setup};
+use super::{certificates, containers, images, machines, manifests, membership, setup};
 
 /// Everything asked here is on this machine: an answer that takes longer is none.
 const LOOK: Duration = Duration::from_millis(1500);
@@ -29,7 +29,13 @@ const NAME_LABEL: &str = "minikube.k8s.io/name";
 const CONTROLLERS: &str = "kube-controller-manager.yaml";
 
 /// All that a plan depends on.
-pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Result<Observed> {
+/// `leaving` are control planes that are not to take part in the election.
+pub async fn observe(
+    home: &Home,
+    cluster: &Cluster,
+    driver: &dyn Driver,
+    leaving: &[String],
+) -> Result<Observed> {
     let machines = machines_of(&cluster.name, Some(cluster), driver).await?;
     // Asking for an address that no machine holds only costs time.
     let runs = cluster.control_planes().any(|n| machines.get(&cluster.machine(n)) == Some(&Machine::Running));
@@ -56,7 +62,7 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
     };
     let wanted = cluster.nodes.iter().map(|n| (cluster.machine(n), Some(n)));
     let strays = machines.keys().filter(|m| cluster.find_node(m).is_none()).map(|m| (m.clone(), None));
-    let peers = machines::peers_file(home, cluster)?.data;
+    let peers = machines::peers_file(home, cluster, leaving)?.data;
     let identity = Identity::load(home, &cluster.name).ok();
     let in_api = match &api {
         Some((_, client)) => api::observe_nodes(client, LOOK).await.ok(),
@@ -74,12 +80,8 @@ pub async fn observe(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Res
             let mut observed = observe_node(place, state, in_api).await;
             observed.adopted |= !answers && remembered;
             observed.registered |= !answers;
-            if configured
-                && node.is_some_and(|n| n.control_plane)
-                && state.is_some()
-                && !has_etcd_data(home, &machine)
-            {
-                (observed.outside, observed.bereft) = (true, true);
+            if node.is_some_and(|n| n.control_plane) && state.is_some() {
+                observed.membership = membership::of(home, &cluster.name, &machine, configured);
             }
             if let Some(node) = node.filter(|_| state.is_some()) {
                 let (wanted, recorded) = (Setup::of(cluster, node), setup::recorded(home, &machine));
@@ -161,18 +163,29 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
         images,
         setup: plan::Setup::AsWanted,
         api_certificate: true,
-        bereft: false,
-        outside: node.is_some() && outside_file(home, machine).exists(),
+        membership: plan::Membership::Joined,
     }
 }
 
-/// On the host: it is written and removed there.
-pub fn outside_file(home: &Home, machine: &str) -> std::path::PathBuf {
-    let in_var = bootstrap::paths::OUTSIDE.trim_start_matches("/var/");
+fn prepared_file(home: &Home, machine: &str) -> std::path::PathBuf {
+    let in_var = bootstrap::paths::PREPARED.trim_start_matches("/var/");
     drivers::machine::var_dir(home, machine).join(in_var)
 }
 
-/// The first file of etcd's log: whoever was ever a member has one.
+/// kubeadm has made its manifests.
+pub fn is_prepared(home: &Home, machine: &str) -> bool {
+    prepared_file(home, machine).symlink_metadata().is_ok()
+}
+
+/// kubeadm makes its manifests again when it boots.
+pub fn forget_prepared(home: &Home, machine: &str) -> Result<()> {
+    match fs_err::remove_file(prepared_file(home, machine)) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The first file of etcd's log: every member has one.
 pub fn has_etcd_data(home: &Home, machine: &str) -> bool {
     const LOG: &str = "member/wal";
     let data = bootstrap::paths::ETCD_DATA;

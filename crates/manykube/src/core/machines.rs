@@ -34,18 +34,20 @@ pub struct New<'a> {
     pub hold_api: bool,
     /// See `bootstrap::Options`.
     pub by_kubeadm: bool,
+    /// Control planes that are not to take part in the election.
+    pub leaving: &'a [String],
 }
 
 /// With `new`, all files of a machine that is to be created; without, what it takes to boot one.
 pub fn spec(home: &Home, cluster: &Cluster, node: &Node, new: Option<New<'_>>) -> Result<MachineSpec> {
     let image = root_image(home, cluster, node)?;
     let mut files = Vec::new();
-    if let Some(New { pki, join, hold_api, by_kubeadm }) = new {
+    if let Some(New { pki, join, hold_api, by_kubeadm, leaving }) = new {
         let options = Options { join, hold_api, by_kubeadm, ..options(cluster, &image)? };
         files = bootstrap::node_files(cluster, node, pki, &options)?;
         let document = node_spec(cluster, node, &options);
         files.push(NodeFile::new(SPEC_PATH, 0o600, serde_json::to_vec_pretty(&document)?));
-        files.push(peers_file(home, cluster)?);
+        files.push(peers_file(home, cluster, leaving)?);
     }
     Ok(MachineSpec {
         name: cluster.machine(node),
@@ -140,21 +142,23 @@ pub fn find_image(image: &NodeImage, part: &str) -> Result<String> {
     found.cloned().with_context(|| format!("node image {} has no {part} image", image.name))
 }
 
-/// The list of nodes as it is to lie in every one of them.
-pub fn peers_file(home: &Home, cluster: &Cluster) -> Result<NodeFile> {
-    // Who was elected once is not told to hold the address for good: once an election, always one.
+/// The list of nodes as it is to lie in every one of them. The virtual address is held by a member of etcd: a control
+/// plane that left it, or is about to, is not on the list of control planes.
+pub fn peers_file(home: &Home, cluster: &Cluster, leaving: &[String]) -> Result<NodeFile> {
+    // A node that was elected once is not told to hold the address for good: once an election, always one.
     let elects = cluster.nodes.iter().any(|n| {
         let text = drivers::machine::read_file(home, &cluster.machine(n), PEERS_PATH);
         text.and_then(|t| serde_json::from_slice::<Peers>(&t).ok()).is_some_and(|p| p.election.is_some())
     });
-    let peers = peers(cluster, elects);
+    let peers = peers(cluster, leaving, elects);
     Ok(NodeFile::new(PEERS_PATH, 0o600, serde_json::to_vec_pretty(&peers)?))
 }
 
 /// Who else is there: the same document on every node.
-fn peers(cluster: &Cluster, elects: bool) -> Peers {
+fn peers(cluster: &Cluster, leaving: &[String], elects: bool) -> Peers {
+    let stays = |n: &&Node| !leaving.contains(&cluster.machine(n));
     Peers {
-        control_planes: cluster.control_planes().map(|n| n.ip).collect(),
+        control_planes: cluster.control_planes().filter(stays).map(|n| n.ip).collect(),
         nodes: cluster.nodes.iter().map(|n| n.ip).collect(),
         election: (cluster.vip_by == VipBy::Agent && (elects || cluster.is_ha()))
             .then(|| Election::new(cluster.vip(), cluster.api_port)),
@@ -164,7 +168,7 @@ fn peers(cluster: &Cluster, elects: bool) -> Peers {
 
 fn node_spec(cluster: &Cluster, node: &Node, options: &Options) -> NodeSpec {
     let (prepare, kubelet) = if options.by_kubeadm {
-        (vec![], bootstrap::joining_kubelet(cluster, node))
+        (vec![bootstrap::reset()], bootstrap::joining_kubelet(cluster, node))
     } else {
         bootstrap::node_spec_parts(cluster, node, options.hold_api)
     };

@@ -11,6 +11,7 @@ pub mod layers;
 mod look;
 mod machines;
 mod manifests;
+mod membership;
 pub mod mounts;
 pub mod pause;
 mod recover;
@@ -35,7 +36,7 @@ use ipnet::Ipv4Net;
 use model::node_config::{Change, Setup, Takes};
 use model::status::NodeStatusInput;
 use model::{Cluster, DriverKind, Fault, Node, Reason};
-use plan::{Leave, Member, Observed, Plan, Refusal, phase};
+use plan::{Leave, Observed, Plan, Refusal, phase};
 
 pub use able::able;
 pub use images::damaged;
@@ -48,6 +49,9 @@ use steps::Runner;
 
 /// Taking down is bounded by the nodes' own grace periods; this is for a host that is stuck.
 const TAKE_DOWN: Duration = Duration::from_secs(120);
+/// How long a member of etcd that is to stay may take to say that it is well.
+const TO_BE_WELL: Duration = Duration::from_secs(10);
+const ASK_AGAIN: Duration = Duration::from_millis(300);
 
 /// How a start is to be done, as opposed to what is to be there after it.
 #[derive(Debug, Clone)]
@@ -56,6 +60,8 @@ pub struct StartOpts {
     pub wait_timeout: Duration,
     /// A node whose copy of etcd's data is to be taken, when the majority is lost for good.
     pub recover_from: Option<String>,
+    /// Also when the majority has its data.
+    pub force: bool,
 }
 
 /// What a start did.
@@ -101,10 +107,8 @@ pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Star
     if let Some(from) = opts.recover_from.clone().or_else(unfinished).filter(|_| !opts.dry_run) {
         recover::recover(ctx, cluster, &from, &opts).await?;
     }
-    let observed = look::observe(&ctx.home, cluster, &*driver).await?;
-    if let Some(fault) = recover::all_is_lost(ctx, cluster, &observed) {
-        return Err(fault.into());
-    }
+    let observed = look::observe(&ctx.home, cluster, &*driver, &[]).await?;
+    recover::check_members(ctx, cluster, &observed)?;
     certificates::tell(ctx, cluster)?;
     let plan = plan::start(cluster, &observed);
     if opts.dry_run {
@@ -118,10 +122,12 @@ pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Star
         runner.sync_files(&cluster.machine(node)).await?;
     }
     if plan.is_empty() {
+        recover::is_kept(&ctx.home, &cluster.name)?;
         return Ok(Started::AlreadyRunning);
     }
     registry::prepare(&ctx.home, cluster)?;
     run(&runner, &plan).await?;
+    recover::is_kept(&ctx.home, &cluster.name)?;
     containers::follow::resume(&ctx.home, &cluster.name)?;
     registry::resume(&ctx.home, cluster)?;
     Ok(Started::Changed)
@@ -141,7 +147,9 @@ pub async fn add_by(
     by_kubeadm: bool,
 ) -> Result<Started> {
     let driver = driver(ctx, cluster.driver);
-    let observed = look::observe(&ctx.home, cluster, &*driver).await?;
+    let mut leaving = membership::left(&ctx.home, cluster);
+    leaving.retain(|m| !machines.contains(m));
+    let observed = look::observe(&ctx.home, cluster, &*driver, &leaving).await?;
     if !observed.configured {
         let message = format!("The cluster \"{}\" is not set up yet", cluster.name);
         return Err(Fault::new(Reason::GuestStart, message)
@@ -152,7 +160,8 @@ pub async fn add_by(
     if plan.is_empty() {
         return Ok(Started::AlreadyRunning);
     }
-    let runner = Runner { by_kubeadm, ..Runner::new(ctx, cluster, &*driver, limit) };
+    restarts_spare_etcd(ctx, cluster, &plan, &*driver).await?;
+    let runner = Runner { by_kubeadm, leaving, ..Runner::new(ctx, cluster, &*driver, limit) };
     run(&runner, &plan).await?;
     containers::follow::resume(&ctx.home, &cluster.name)?;
     registry::resume(&ctx.home, cluster)?;
@@ -162,8 +171,9 @@ pub async fn add_by(
 /// Makes machines of workers without booting them.
 pub async fn create(ctx: &Ctx, cluster: &Cluster, machines: &[String], limit: Duration) -> Result<()> {
     let driver = driver(ctx, cluster.driver);
-    let observed = look::observe(&ctx.home, cluster, &*driver).await?;
-    let runner = Runner::new(ctx, cluster, &*driver, limit);
+    let leaving = membership::left(&ctx.home, cluster);
+    let observed = look::observe(&ctx.home, cluster, &*driver, &leaving).await?;
+    let runner = Runner { leaving, ..Runner::new(ctx, cluster, &*driver, limit) };
     run(&runner, &plan::create(cluster, &observed, machines)).await
 }
 
@@ -186,41 +196,68 @@ pub fn changes(old: &Cluster, new: &Cluster) -> Vec<String> {
 pub async fn leave(ctx: &Ctx, cluster: &Cluster, node: &Node, how: Leave, force: bool) -> Result<()> {
     let driver = driver(ctx, cluster.driver);
     let machine = cluster.machine(node);
-    let observed = look::observe(&ctx.home, cluster, &*driver).await?;
-    let members =
-        if node.control_plane { members(ctx, cluster, &machine, &observed, &*driver).await } else { None };
-    let plan = plan::leave(cluster, &observed, &machine, members.as_deref(), how, force);
-    let plan = plan.map_err(|refusal| refused(ctx, &machine, refusal))?;
+    let mut leaving = membership::left(&ctx.home, cluster);
+    leaving.push(machine.clone());
+    let observed = look::observe(&ctx.home, cluster, &*driver, &leaving).await?;
+    let plan = plan_leave(ctx, cluster, node, &observed, &*driver, how, force).await?;
     let mut after = cluster.clone();
     if how == Leave::Delete {
         after.nodes.retain(|n| n.name != node.name);
     }
-    let runner = Runner { departing: Some(node), ..Runner::new(ctx, &after, &*driver, TAKE_DOWN) };
+    let runner = Runner { departing: Some(node), leaving, ..Runner::new(ctx, &after, &*driver, TAKE_DOWN) };
     run(&runner, &plan).await
 }
 
-async fn members(
+/// A member that has just come needs a moment until it answers for itself.
+async fn plan_leave(
     ctx: &Ctx,
     cluster: &Cluster,
-    without: &str,
+    node: &Node,
     observed: &Observed,
     driver: &dyn Driver,
-) -> Option<Vec<Member>> {
-    let etcd = etcd::Etcd { home: &ctx.home, cluster, driver, without };
-    let list = match etcd.members().await {
-        Ok(list) => list,
-        Err(e) => {
-            tracing::warn!("{e:#}");
-            return None;
+    how: Leave,
+    force: bool,
+) -> Result<Plan> {
+    let machine = cluster.machine(node);
+    let etcd = etcd::Etcd { home: &ctx.home, cluster, driver, without: &machine };
+    let began = Instant::now();
+    loop {
+        let members = match node.control_plane {
+            true => etcd.with_health().await.inspect_err(|e| tracing::warn!("{e:#}")).ok(),
+            false => None,
+        };
+        match plan::leave(cluster, observed, &machine, members.as_deref(), how, force) {
+            Ok(plan) => return Ok(plan),
+            Err(Refusal::NoQuorum | Refusal::WouldLoseQuorum { .. })
+                if members.is_some() && began.elapsed() < TO_BE_WELL => {}
+            Err(refusal) => return Err(refused(ctx, &machine, refusal).into()),
         }
-    };
-    let member = |m: &bootstrap::etcd::Member| {
-        let by_address = cluster.nodes.iter().find(|n| m.peers.contains(&bootstrap::etcd::peer_url(n.ip)));
-        let machine = by_address.map_or_else(|| m.name.clone(), |n| cluster.machine(n));
-        let healthy = observed.nodes.get(&machine).is_some_and(|n| n.up && n.api == plan::Api::Ready);
-        Member { machine, voter: !m.learner, healthy }
-    };
-    Some(list.iter().map(member).collect())
+        tokio::time::sleep(ASK_AGAIN).await;
+    }
+}
+
+/// A control plane that restarts is missing for a while: the others must have etcd's majority meanwhile, unless there
+/// are too few of them anyway.
+async fn restarts_spare_etcd(ctx: &Ctx, cluster: &Cluster, plan: &Plan, driver: &dyn Driver) -> Result<()> {
+    let restarts = |m: &String| plan.steps().any(|s| *s == plan::Step::PowerOff(m.clone()));
+    for machine in cluster.control_planes().map(|n| cluster.machine(n)).filter(restarts) {
+        let etcd = etcd::Etcd { home: &ctx.home, cluster, driver, without: &machine };
+        let Ok(members) = etcd.with_health().await else { continue };
+        let voters = members.iter().filter(|m| m.voter).count();
+        let others = || members.iter().filter(|m| m.voter && m.machine != machine);
+        let healthy = others().filter(|m| m.healthy).count();
+        if let Some(ill) = others().find(|m| !m.healthy)
+            && healthy <= voters / 2
+        {
+            let message = format!(
+                "{machine} cannot be restarted now: the etcd of {} is down, and etcd would have no majority meanwhile",
+                ill.machine
+            );
+            let advice = format!("Start the other control planes with '{}' first", ctx.hint("start"));
+            return Err(Fault::new(Reason::GuestStart, message).advice(advice).into());
+        }
+    }
+    Ok(())
 }
 
 fn refused(ctx: &Ctx, machine: &str, refusal: Refusal) -> Fault {
@@ -231,15 +268,10 @@ fn refused(ctx: &Ctx, machine: &str, refusal: Refusal) -> Fault {
             ctx.hint("stop"),
             ctx.hint("delete")
         )),
-        Refusal::NoQuorum => fault.advice(format!(
-            "Start the other control planes with '{}'. With 'node delete --force' the machine is removed all the same, \
-             but etcd and the API keep its entries, and the API stays down until a majority of etcd's members is back",
-            ctx.hint("start")
-        )),
-        Refusal::WouldLoseQuorum { .. } => fault.advice(format!(
-            "Start the other control planes with '{}'. With 'node delete --force' the machine is removed all the same, \
-             but etcd and the API keep its entries, and the API is down until more of the others are up",
-            ctx.hint("start")
+        Refusal::NoQuorum | Refusal::WouldLoseQuorum { .. } => fault.advice(format!(
+            "Start the other control planes with '{start}'. If their data is lost, '{start} --recover-from' makes a new \
+             etcd from what is left",
+            start = ctx.hint("start")
         )),
     }
 }
@@ -247,7 +279,7 @@ fn refused(ctx: &Ctx, machine: &str, refusal: Refusal) -> Fault {
 /// Stops all machines; the number of nodes that have one.
 pub async fn stop(ctx: &Ctx, cluster: &Cluster) -> Result<usize> {
     let driver = driver(ctx, cluster.driver);
-    let observed = look::observe(&ctx.home, cluster, &*driver).await?;
+    let observed = look::observe(&ctx.home, cluster, &*driver, &[]).await?;
     let runner = Runner::new(ctx, cluster, &*driver, TAKE_DOWN);
     run(&runner, &plan::stop(&observed)).await?;
     Ok(observed.nodes.len())
@@ -256,6 +288,9 @@ pub async fn stop(ctx: &Ctx, cluster: &Cluster) -> Result<usize> {
 /// Removes all machines and the network of a profile, also when its configuration is missing or corrupt.
 /// The caller removes the profile's directory afterwards.
 pub async fn delete(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>) -> Result<()> {
+    if ctx.home.profile(profile).is_dir() {
+        recover::is_given_up(&ctx.home, profile)?;
+    }
     let kinds = match cluster {
         Some(cluster) => vec![cluster.driver],
         None => kinds_of_lost(ctx).await,
@@ -290,6 +325,7 @@ async fn delete_from(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>, driver
         driver,
         patience: TAKE_DOWN,
         departing: None,
+        leaving: Vec::new(),
         by_kubeadm: false,
         shared: Shared::default(),
     };

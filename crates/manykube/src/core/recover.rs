@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
-use bootstrap::etcd::{self, Progress};
-use drivers::{Driver, Io};
-use model::{Cluster, Fault, Home, Reason};
-use plan::{Api, MachineState, Observed};
+use anyhow::{Context as _, Result, bail};
+use bootstrap::{Pki, etcd};
+use futures::future::join_all;
+use model::{Cluster, Fault, Home, Node, Reason};
+use plan::{Api, Observed};
 use tokio::time::sleep;
 
+use super::membership::{self, Note};
 use super::steps::Runner;
 use super::{StartOpts, driver, look, run};
 use crate::ctx::Ctx;
@@ -35,108 +36,156 @@ pub fn unfinished(home: &Home, profile: &str) -> Option<String> {
 /// `asked` is a node's name or [`FRESHEST`].
 pub async fn recover(ctx: &Ctx, cluster: &Cluster, asked: &str, opts: &StartOpts) -> Result<()> {
     let driver = driver(ctx, cluster.driver);
-    let observed = look::observe(&ctx.home, cluster, &*driver).await?;
+    let observed = look::observe(&ctx.home, cluster, &*driver, &[]).await?;
+    let copies = Copies::find(&ctx.home, cluster, &observed);
     let begun = unfinished(&ctx.home, &cluster.name);
-    if begun.is_none() && observed.nodes.values().any(|n| n.api == Api::Ready) {
-        return Err(Fault::new(
-            Reason::Usage,
-            "etcd has a majority of its members: there is nothing to recover",
-        )
-        .advice(format!("Run '{}' without --recover-from", ctx.hint("start")))
-        .into());
+    if begun.is_none() && !opts.force {
+        copies.needed(ctx, &observed)?;
     }
     let runner = Runner::new(ctx, cluster, &*driver, opts.wait_timeout);
     let from = match begun {
         Some(machine) if asked == FRESHEST => machine,
-        _ => choose(&runner, cluster, &observed, asked).await?,
+        _ => copies.choose(&runner, cluster, asked).await?,
     };
     let message = format!("Making a new etcd from the data of {from}; what only the others knew is lost");
     ctx.emit(Event::info(Style::Notice, message));
     atomic::write(&mark(&ctx.home, &cluster.name), from.as_bytes(), 0o600)?;
-    let observed = look::observe(&ctx.home, cluster, &*driver).await?;
-    run(&runner, &plan::recover(cluster, &observed, &from)).await?;
+    let observed = look::observe(&ctx.home, cluster, &*driver, &[]).await?;
+    let recovered = run(&runner, &plan::recover(cluster, &observed, &from)).await;
+    recovered.map_err(|why| copies.another(ctx, &from, why))?;
     Ok(fs_err::remove_file(mark(&ctx.home, &cluster.name))?)
 }
 
-/// Control planes that still have etcd's data.
-fn survivors(cluster: &Cluster, observed: &Observed) -> Vec<String> {
-    let has = |m: &String| {
-        observed.nodes.get(m).is_some_and(|n| n.machine != MachineState::Absent && !n.outside && !n.bereft)
-    };
-    cluster.control_planes().map(|n| cluster.machine(n)).filter(has).collect()
+/// Where etcd's data is.
+struct Copies {
+    /// Control planes that are members of etcd, as far as is known here.
+    members: usize,
+    /// Those of them that have their data.
+    whole: Vec<String>,
+    /// Copies that an earlier recovery did not take.
+    replaced: Vec<String>,
 }
 
-async fn choose(runner: &Runner<'_>, cluster: &Cluster, observed: &Observed, asked: &str) -> Result<String> {
-    let survivors = survivors(cluster, observed);
-    let nobody = |message: String| {
-        let advice = match survivors.as_slice() {
-            [] => format!(
-                "No control plane has etcd's data any more: '{}' and begin anew",
-                runner.ctx.hint("delete")
-            ),
-            some => format!("etcd's data is there on: {}", some.join(", ")),
+impl Copies {
+    fn find(home: &Home, cluster: &Cluster, observed: &Observed) -> Copies {
+        let planes: Vec<String> = cluster.control_planes().map(|n| cluster.machine(n)).collect();
+        let note = |m: &String| membership::read(home, &cluster.name, m);
+        let has_data = |m: &String| observed.nodes.contains_key(m) && look::has_etcd_data(home, m);
+        let of = |replaced: bool| {
+            let is = |m: &&String| match note(m) {
+                Some(Note::Replaced) => replaced,
+                Some(Note::Left) => false,
+                _ => !replaced,
+            };
+            planes.iter().filter(is).cloned().collect::<Vec<_>>()
         };
-        Fault::new(Reason::NodeRetrieve, message).advice(advice)
-    };
-    if asked != FRESHEST {
-        let node = cluster.find_node(asked).map(|n| cluster.machine(n));
-        return match node.filter(|m| survivors.contains(m)) {
-            Some(machine) => Ok(machine),
-            None => Err(nobody(format!("{asked} has no data of etcd to recover from")).into()),
-        };
+        let members = of(false);
+        Copies {
+            members: members.len(),
+            whole: members.into_iter().filter(has_data).collect(),
+            replaced: of(true).into_iter().filter(has_data).collect(),
+        }
     }
-    match survivors.as_slice() {
-        [] => Err(nobody("etcd's data is gone on all control planes".to_owned()).into()),
-        [one] => Ok(one.clone()),
-        several => freshest(runner, several).await,
+
+    fn all(&self) -> impl Iterator<Item = &String> {
+        self.whole.iter().chain(&self.replaced)
+    }
+
+    /// An error where plain `start` would do.
+    fn needed(&self, ctx: &Ctx, observed: &Observed) -> Result<(), Fault> {
+        let serves = observed.nodes.values().any(|n| n.api == Api::Ready);
+        if !serves && self.whole.len() * 2 <= self.members {
+            return Ok(());
+        }
+        let message = if serves {
+            "etcd has a majority of its members: there is nothing to recover".to_owned()
+        } else {
+            let (whole, members) = (self.whole.len(), self.members);
+            format!("etcd's data is there on {whole} of {members} control planes, a majority: there is nothing to recover")
+        };
+        Err(Fault::new(Reason::Usage, message).advice(format!(
+            "Run '{}' without --recover-from. With --force the data of one is taken all the same, and what only the \
+             others know is lost",
+            ctx.hint("start")
+        )))
+    }
+
+    async fn choose(&self, runner: &Runner<'_>, cluster: &Cluster, asked: &str) -> Result<String> {
+        let refused = |message: String| {
+            let names: Vec<&str> = self.all().map(String::as_str).collect();
+            let advice = if names.is_empty() {
+                format!("No control plane has etcd's data: '{}' the cluster and start it again", runner.ctx.hint("delete"))
+            } else {
+                format!("etcd's data is there on: {}", names.join(", "))
+            };
+            Fault::new(Reason::NodeRetrieve, message).advice(advice)
+        };
+        if asked != FRESHEST {
+            let node = cluster.find_node(asked).map(|n| cluster.machine(n));
+            return match node.filter(|m| self.all().any(|c| c == m)) {
+                Some(machine) => Ok(machine),
+                None => Err(refused(format!("{asked} has no data of etcd to recover from")).into()),
+            };
+        }
+        let candidates = if self.whole.is_empty() { &self.replaced } else { &self.whole };
+        match candidates.as_slice() {
+            [] => Err(refused("etcd's data is gone on all control planes".to_owned()).into()),
+            [one] => Ok(one.clone()),
+            several => freshest(runner, several).await,
+        }
+    }
+
+    /// The others' data is untouched while the chosen copy has not served.
+    fn another(&self, ctx: &Ctx, from: &str, why: anyhow::Error) -> anyhow::Error {
+        let others: Vec<&str> = self.all().map(String::as_str).filter(|m| *m != from).collect();
+        if why.is::<Fault>() || others.is_empty() {
+            return why;
+        }
+        let advice = format!(
+            "The data of the others is untouched. Run '{} --recover-from=NODE' with one of: {}",
+            ctx.hint("start"),
+            others.join(", ")
+        );
+        Fault::new(Reason::GuestStart, format!("etcd could not be recovered from {from}: {why:#}"))
+            .advice(advice)
+            .into()
     }
 }
 
-/// They are asked themselves, because what is on a disk is only known to the etcd that reads it.
+/// By their logs, read in the nodes: without a majority none of them answers. One that cannot be read is passed over.
 async fn freshest(runner: &Runner<'_>, machines: &[String]) -> Result<String> {
     runner.network_up().await?;
-    let mut best: Option<(Progress, &String)> = None;
-    for machine in machines {
+    let looks = machines.iter().map(|machine| async move {
         runner.boot(machine).await?;
-        let progress = progress(runner, machine).await?;
-        tracing::info!("etcd of {machine} is at {progress:?}");
-        if best.is_none_or(|(known, _)| progress > known) {
-            best = Some((progress, machine));
+        let said = runner.in_node(machine, &etcd::progress_command()).await?;
+        let index: u64 = said.trim().parse().with_context(|| format!("etcd of {machine}: {said:?}"))?;
+        anyhow::Ok((index, machine))
+    });
+    let mut best: Option<(u64, &String)> = None;
+    for (look, machine) in join_all(looks).await.into_iter().zip(machines) {
+        match look {
+            Ok(found) => {
+                tracing::info!("etcd of {machine} has committed {}", found.0);
+                best = best.filter(|known| known.0 >= found.0).or(Some(found));
+            }
+            Err(why) => runner.ctx.warn(format!("The copy of etcd on {machine} cannot be read: {why:#}")),
         }
     }
     match best {
         Some((_, machine)) => Ok(machine.clone()),
-        None => bail!("no control plane to choose from"),
-    }
-}
-
-async fn progress(runner: &Runner<'_>, machine: &str) -> Result<Progress> {
-    let began = Instant::now();
-    loop {
-        match runner
-            .in_node(machine, &etcd::status_command())
-            .await
-            .and_then(|said| etcd::parse_progress(&said))
-        {
-            Err(e) if began.elapsed() < ANSWER => tracing::debug!("not yet: {e:#}"),
-            result => return result,
-        }
-        sleep(AGAIN).await;
+        None => bail!("no copy of etcd's data can be read"),
     }
 }
 
 /// Members of etcd by the word of one of them, when too few have data left to ever agree again.
-pub async fn lost_for_good(
-    home: &Home,
-    cluster: &Cluster,
-    driver: &dyn Driver,
-    machine: &str,
-) -> Option<Lost> {
-    let said =
-        driver.run(machine, &etcd::own_list_command(), Io::Captured { stdin: Vec::new() }).await.ok()?;
-    let members = etcd::parse(&String::from_utf8_lossy(&said.stdout)).ok()?;
+pub async fn lost_for_good(home: &Home, cluster: &Cluster, pki: &Pki, node: &Node) -> Option<Lost> {
+    let known = etcd::members_known_to(pki, &cluster.machine(node), node.ip).await;
+    let members = known.inspect_err(|e| tracing::debug!("{e:#}")).ok()?;
     let voters: Vec<_> = members.iter().filter(|m| !m.learner).collect();
-    let has_data = |m: &String| look::has_etcd_data(home, m) && !look::outside_file(home, m).exists();
+    let has_data = |m: &String| {
+        let given_up = membership::read(home, &cluster.name, m).is_some_and(|n| n != Note::Unsure);
+        look::has_etcd_data(home, m) && !given_up
+    };
     let machine_of = |m: &etcd::Member| {
         let node = cluster.nodes.iter().find(|n| m.peers.contains(&etcd::peer_url(n.ip)));
         node.map_or_else(|| m.name.clone(), |n| cluster.machine(n))
@@ -167,29 +216,30 @@ impl Lost {
 }
 
 impl Runner<'_> {
-    /// The machine's disk stays, for whoever wants to look at it before the next step removes it.
-    pub(super) fn forsake(&self, machine: &str) -> Result<()> {
-        Ok(fs_err::write(look::outside_file(self.home(), machine), "")?)
-    }
-
     /// Once with the flag, until there is one member; then the flag goes while the machine is off, so that
     /// there is never an etcd with members that would throw them out at its next start.
     pub(super) async fn recover_etcd(&self, machine: &str) -> Result<()> {
+        membership::clear(self.home(), self.profile, machine)?;
         self.force(machine, true)?;
+        let served = self.serves_alone(machine).await;
+        self.driver.power_off(machine, super::steps::GRACE).await?;
+        self.force(machine, false)?;
+        served
+    }
+
+    async fn serves_alone(&self, machine: &str) -> Result<()> {
         self.boot(machine).await?;
         let began = Instant::now();
         loop {
             let members =
                 self.in_node(machine, &etcd::list_command()).await.and_then(|said| etcd::parse(&said));
             match members {
-                Ok(members) if members.len() == 1 => break,
+                Ok(members) if members.len() == 1 => return Ok(()),
                 Err(e) if began.elapsed() > ANSWER => return Err(e),
                 other => tracing::debug!("not yet: {other:?}"),
             }
             sleep(AGAIN).await;
         }
-        self.driver.power_off(machine, super::steps::GRACE).await?;
-        self.force(machine, false)
     }
 
     fn force(&self, machine: &str, force: bool) -> Result<()> {
@@ -203,14 +253,49 @@ impl Runner<'_> {
     }
 }
 
-/// Of a cluster that was set up, when no control plane has its data any more.
-pub fn all_is_lost(ctx: &Ctx, cluster: &Cluster, observed: &Observed) -> Option<Fault> {
-    let bereft = observed.nodes.values().any(|n| n.bereft);
-    (observed.configured && bereft && survivors(cluster, observed).is_empty()).then(|| {
-        Fault::new(
-            Reason::GuestStart,
-            "etcd's data is gone on all control planes: the cluster cannot be repaired",
-        )
-        .advice(format!("Run '{}', then start it anew", ctx.hint("delete")))
-    })
+/// Exists from the moment that the user has a cluster deleted.
+fn deleting_file(home: &Home, profile: &str) -> PathBuf {
+    home.profile(profile).join("deleting")
+}
+
+/// The user does not need the cluster's data any more.
+pub fn is_given_up(home: &Home, profile: &str) -> Result<()> {
+    Ok(atomic::write(&deleting_file(home, profile), b"", 0o600)?)
+}
+
+/// A cluster that was started is one that is needed.
+pub fn is_kept(home: &Home, profile: &str) -> Result<()> {
+    match fs_err::remove_file(deleting_file(home, profile)) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
+        _ => Ok(()),
+    }
+}
+
+/// A cluster that was set up is never replaced by an empty one, unless its deletion was begun.
+pub fn check_members(ctx: &Ctx, cluster: &Cluster, observed: &Observed) -> Result<(), Fault> {
+    let planes = || cluster.control_planes().map(|n| cluster.machine(n));
+    let may_vote = |m: &String| observed.nodes.get(m).is_some_and(|n| n.membership.may_vote());
+    if !observed.configured || planes().any(|m| may_vote(&m)) || deleting_file(&ctx.home, &cluster.name).exists() {
+        return Ok(());
+    }
+    let missing: Vec<String> = planes().filter(|m| !observed.nodes.contains_key(m)).collect();
+    let message = if missing.is_empty() {
+        "etcd's data is gone on all control planes: the cluster cannot be repaired".to_owned()
+    } else {
+        let dir = ctx.home.machine(&missing[0]);
+        format!("The machine {} of this cluster is gone ({}), and etcd's data with it", missing.join(", "), dir.display())
+    };
+    let mut advice = format!(
+        "Put its directory back from a copy, or run '{}' and then '{}' for a new, empty cluster",
+        ctx.hint("delete"),
+        ctx.hint("start")
+    );
+    let old = planes().find(|m| observed.nodes.contains_key(m) && look::has_etcd_data(&ctx.home, m));
+    if let Some(old) = old {
+        advice += &format!(
+            ". {old} left etcd earlier; its copy from then is in {} (see 'etcdutl snapshot restore')",
+            drivers::machine::var_dir(&ctx.home, &old).join("lib/minikube/etcd/member/snap/db").display()
+        );
+    }
+    Err(Fault::new(Reason::GuestStart, message).advice(advice))
 }

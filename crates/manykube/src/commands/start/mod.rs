@@ -264,6 +264,7 @@ fn opts(args: &Args) -> StartOpts {
         dry_run: args.dry_run,
         wait_timeout: args.wait_timeout,
         recover_from: args.recover_from.clone(),
+        force: args.force,
     }
 }
 

@@ -39,8 +39,9 @@ impl Runner<'_> {
             if !look::configured_file(self.home(), self.profile).exists() {
                 continue;
             }
-            for machine in members {
-                if let Some(lost) = recover::lost_for_good(self.home(), cluster, self.driver, machine).await {
+            let Ok(pki) = self.shared.pki(self.home(), cluster) else { continue };
+            for node in members.iter().filter_map(|m| self.node(m).ok()) {
+                if let Some(lost) = recover::lost_for_good(self.home(), cluster, pki, node).await {
                     return lost;
                 }
             }

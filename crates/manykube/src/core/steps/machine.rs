@@ -10,6 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{GRACE, Runner};
 use crate::core::machines::New;
+use crate::core::membership::{self, Note};
 use crate::core::{look, machines, registry, setup, ssh};
 use crate::report::{Event, Style};
 
@@ -35,26 +36,26 @@ impl Runner<'_> {
         // Machines that are made this way form the cluster; who comes later is made as a member.
         let hold_api = node.control_plane && !self.is_primary(machine)?;
         let pki = self.shared.pki(self.home(), cluster)?;
-        let new = New { pki, join: None, hold_api, by_kubeadm: self.by_kubeadm };
+        let new =
+            New { pki, join: None, hold_api, by_kubeadm: self.by_kubeadm, leaving: &self.leaving };
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.shared.check(&spec.image)?;
+        if self.by_kubeadm {
+            membership::write(self.home(), self.profile, machine, Note::Unsure)?;
+        }
         self.driver.create(&spec).await?;
         ssh::keys(self.home(), machine)?;
         setup::made(self.home(), cluster, node)
     }
 
-    /// A control plane's manifests are made anew as well, from the data that it has.
+    /// A control plane's manifests are made again as well, from the data that it has.
     pub(super) async fn configure(&self, machine: &str) -> Result<()> {
         let (cluster, node) = (self.cluster()?, self.node(machine)?);
         let pki = self.shared.pki(self.home(), cluster)?;
-        let new = New { pki, join: None, hold_api: false, by_kubeadm: false };
+        let new = New { pki, join: None, hold_api: false, by_kubeadm: false, leaving: &self.leaving };
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.driver.configure(&spec).await?;
-        let prepared = bootstrap::paths::PREPARED.trim_start_matches("/var/");
-        match fs_err::remove_file(drivers::machine::var_dir(self.home(), machine).join(prepared)) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
-            _ => {}
-        }
+        look::forget_prepared(self.home(), machine)?;
         setup::made(self.home(), cluster, node)
     }
 
@@ -79,7 +80,7 @@ impl Runner<'_> {
     }
 
     pub(super) async fn tell_peers(&self, machine: &str) -> Result<()> {
-        let file = machines::peers_file(self.home(), self.cluster()?)?;
+        let file = machines::peers_file(self.home(), self.cluster()?, &self.leaving)?;
         drivers::machine::write_file(self.home(), machine, &file)
     }
 
@@ -116,7 +117,10 @@ impl Runner<'_> {
             (result, _) => result?,
         }
         self.trust(machine).await?;
-        if !self.node(machine)?.control_plane && look::outside_file(self.home(), machine).exists() {
+        let unsure = membership::read(self.home(), self.profile, machine) == Some(Note::Unsure);
+        if unsure && !self.node(machine)?.control_plane {
+            // kubeadm takes in no node that the API knows as Ready; what one that did not quite join left there goes.
+            api::delete_node(&self.client()?, machine, self.patience).await?;
             self.kubeadm_join(machine).await?;
         }
         Ok(())

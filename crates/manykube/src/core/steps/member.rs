@@ -2,13 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use bootstrap::api;
+use engine::crash;
+use model::Node;
 use tokio::time::sleep;
 
-use super::{LOOK_AGAIN, Runner};
+use super::{GRACE, LOOK_AGAIN, Runner};
 use crate::core::etcd::Etcd;
 use crate::core::machines::New;
+use crate::core::membership::{self, Note};
 use crate::core::{look, machines, setup};
 
 /// Each try is a process in a node.
@@ -19,44 +22,80 @@ const LET_GO: Duration = Duration::from_secs(2);
 const DRAIN: Duration = Duration::from_secs(30);
 
 impl Runner<'_> {
-    /// etcd gets its new member before the machine is made, because the machine's files name all members.
+    /// etcd gets its new member before the machine has its files, because they name all members. A machine that is
+    /// there keeps all else that it has.
     pub(super) async fn create_member(&self, machine: &str) -> Result<()> {
         let (cluster, node) = (self.cluster()?, self.node(machine)?);
-        let pki = self.shared.pki(self.home(), cluster)?;
-        let etcd = Etcd { home: self.home(), cluster, driver: self.driver, without: machine };
         let others = || cluster.control_planes().map(|n| cluster.machine(n)).filter(|m| m != machine);
         let others: Vec<String> = others().filter(|m| look::has_etcd_data(self.home(), m)).collect();
-        let learner = async {
-            etcd.forget(machine, node.ip).await?;
-            // kubeadm does this itself.
-            if self.by_kubeadm { Ok(None) } else { etcd.add_learner(machine, node.ip).await.map(Some) }
-        };
-        let members = tokio::select! {
-            members = learner => members?,
-            lost = self.majority_is_lost(&others) => return Err(lost.fault(self.ctx).into()),
-        };
+        tokio::select! {
+            made = self.join_etcd(machine, node) => made,
+            lost = self.majority_is_lost(&others) => Err(lost.fault(self.ctx).into()),
+        }
+    }
+
+    async fn join_etcd(&self, machine: &str, node: &Node) -> Result<()> {
+        let etcd = self.etcd(machine)?;
+        let known = etcd.find(machine, node.ip).await?;
+        if known.is_some() && self.is_whole(machine) {
+            return self.note(machine, Note::Unsure);
+        }
+        etcd.forget(machine, node.ip).await?;
+        crash::place(&format!("etcd-forgot/{machine}"), "after");
+        // From here on what the machine has of etcd's data is old: etcd said so.
+        self.note(machine, Note::Left)?;
+        self.driver.power_off(machine, GRACE).await?;
+        look::forget_prepared(self.home(), machine)?;
+        // kubeadm adds the member itself.
+        let members =
+            if self.by_kubeadm { None } else { Some(etcd.add_learner(machine, node.ip).await?) };
+        crash::place(&format!("etcd-added/{machine}"), "after");
         let join = members.map(|members| bootstrap::etcd::initial_cluster(&members, machine));
-        let new = New { pki, join, hold_api: !self.by_kubeadm, by_kubeadm: self.by_kubeadm };
+        self.make_member(machine, node, join).await?;
+        self.note(machine, Note::Unsure)
+    }
+
+    /// It has etcd's data, and its manifests were made for it.
+    fn is_whole(&self, machine: &str) -> bool {
+        membership::read(self.home(), self.profile, machine) == Some(Note::Unsure)
+            && look::has_etcd_data(self.home(), machine)
+            && look::is_prepared(self.home(), machine)
+    }
+
+    async fn make_member(&self, machine: &str, node: &Node, join: Option<String>) -> Result<()> {
+        let cluster = self.cluster()?;
+        let pki = self.shared.pki(self.home(), cluster)?;
+        let new = New {
+            pki,
+            join,
+            hold_api: !self.by_kubeadm,
+            by_kubeadm: self.by_kubeadm,
+            leaving: &self.leaving,
+        };
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
-        self.shared.check(&spec.image)?;
-        self.driver.create(&spec).await?;
+        if drivers::machine::driver_of(self.home(), machine).is_some() {
+            self.driver.configure(&spec).await?;
+        } else {
+            self.shared.check(&spec.image)?;
+            self.driver.create(&spec).await?;
+        }
         crate::core::ssh::keys(self.home(), machine)?;
         setup::made(self.home(), cluster, node)
     }
 
-    /// The mark goes last: whoever finds it makes the machine anew.
+    /// The note goes last: a command that finds it asks etcd again.
     pub(super) async fn kubeadm_join(&self, machine: &str) -> Result<()> {
         self.in_node(machine, &bootstrap::join_command()).await?;
-        Ok(fs_err::remove_file(look::outside_file(self.home(), machine))?)
+        membership::clear(self.home(), self.profile, machine)
     }
 
     /// A learner that has not caught up is refused, so this is asked until it is not.
     pub(super) async fn promote_member(&self, machine: &str) -> Result<()> {
-        if self.by_kubeadm {
+        let node = self.node(machine)?;
+        let etcd = self.etcd(machine)?;
+        if self.by_kubeadm && etcd.find(machine, node.ip).await?.is_none() {
             return self.kubeadm_join(machine).await;
         }
-        let (cluster, node) = (self.cluster()?, self.node(machine)?);
-        let etcd = Etcd { home: self.home(), cluster, driver: self.driver, without: machine };
         let began = Instant::now();
         loop {
             self.agent_is_up(machine).await?;
@@ -67,22 +106,42 @@ impl Runner<'_> {
             }
             sleep(PROMOTE_AGAIN).await;
         }
-        fs_err::remove_file(look::outside_file(self.home(), machine))?;
+        crash::place(&format!("etcd-promoted/{machine}"), "after");
+        membership::clear(self.home(), self.profile, machine)?;
         // Only now is there an etcd to ask.
         self.in_node(machine, &bootstrap::release_apiserver_command()).await.map(drop)
     }
 
-    /// The mark comes first: from the moment etcd is told, this machine's copy of it is worth nothing.
+    /// The note comes first: whatever happens from here on, the next command asks etcd about this machine.
     pub(super) async fn remove_member(&self, machine: &str) -> Result<()> {
-        let (cluster, node) = (self.cluster()?, self.node(machine)?);
-        if cluster.find_node(machine).is_none() {
-            self.let_go(machine).await;
+        let node = self.node(machine)?;
+        self.let_go(machine).await;
+        if membership::read(self.home(), self.profile, machine).is_none() {
+            self.note(machine, Note::Unsure)?;
         }
-        if drivers::machine::var_dir(self.home(), machine).is_dir() {
-            fs_err::write(look::outside_file(self.home(), machine), "")?;
-        }
-        let etcd = Etcd { home: self.home(), cluster, driver: self.driver, without: machine };
-        etcd.forget(machine, node.ip).await
+        self.etcd(machine)?.forget(machine, node.ip).await.with_context(|| {
+            format!("etcd did not let {machine} go, so its machine and its data stay as they are")
+        })?;
+        crash::place(&format!("etcd-forgot/{machine}"), "after");
+        self.note(machine, Note::Left)
+    }
+
+    fn etcd<'b>(&'b self, machine: &'b str) -> Result<Etcd<'b>> {
+        Ok(Etcd { home: self.home(), cluster: self.cluster()?, driver: self.driver, without: machine })
+    }
+
+    fn note(&self, machine: &str, note: Note) -> Result<()> {
+        membership::write(self.home(), self.profile, machine, note)
+    }
+
+    pub(super) fn note_replaced(&self, machine: &str) -> Result<()> {
+        self.note(machine, Note::Replaced)
+    }
+
+    /// The machine goes, and with it what is known of it.
+    pub(super) async fn remove_machine(&self, machine: &str) -> Result<()> {
+        self.driver.remove(machine).await?;
+        membership::clear(self.home(), self.profile, machine)
     }
 
     /// Its agent was told that it is no control plane any more: once it has left the election, no new

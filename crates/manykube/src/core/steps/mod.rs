@@ -38,6 +38,8 @@ pub struct Runner<'a> {
     pub patience: Duration,
     /// A node that is not in `cluster` any more, but still there.
     pub departing: Option<&'a Node>,
+    /// Control planes that are not to take part in the election.
+    pub leaving: Vec<String>,
     /// Nodes that come are taken in by `kubeadm join`.
     pub by_kubeadm: bool,
     pub shared: Shared,
@@ -52,6 +54,7 @@ impl<'a> Runner<'a> {
             driver,
             patience,
             departing: None,
+            leaving: Vec::new(),
             by_kubeadm: false,
             shared: Shared::default(),
         }
@@ -102,7 +105,7 @@ impl<'a> Runner<'a> {
                 Step::WaitSystem => self.wait_system().await,
                 Step::Peers(m) => self.tell_peers(m).await,
                 Step::Certify(m) => self.certify(m),
-                Step::Forsake(m) => self.forsake(m),
+                Step::NoteLeft(m) => self.note_replaced(m),
                 Step::RecoverEtcd(m) => self.recover_etcd(m).await,
                 Step::CreateMember(m) => self.create_member(m).await,
                 Step::PromoteMember(m) => self.promote_member(m).await,
@@ -111,7 +114,7 @@ impl<'a> Runner<'a> {
                 Step::DeleteNode(m) => Ok(api::delete_node(&self.client()?, m, self.patience).await?),
                 Step::PowerOff(m) => self.driver.power_off(m, GRACE).await,
                 Step::NetworkDown => self.driver.network_down(self.profile, false).await,
-                Step::RemoveMachine(m) => self.driver.remove(m).await,
+                Step::RemoveMachine(m) => self.remove_machine(m).await,
                 Step::ForgetNetwork => self.driver.network_down(self.profile, true).await,
             }
         })
