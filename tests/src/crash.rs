@@ -144,6 +144,14 @@ impl Victim {
     }
 }
 
+/// Runs a command that is to be killed at this very place.
+#[track_caller]
+pub fn killed_at(lab: &Lab, args: &[&str], place: &str) {
+    let ran = run(lab, args, &[("MANYKUBE_CRASH_AT", place)]);
+    assert_eq!(ran.code, KILLED, "not killed at {place}: {ran:?}");
+    println!("killed at {place} of {} after {:.1} s", args.join(" "), ran.elapsed.as_secs_f32());
+}
+
 /// A file that each node has is written by steps that run at the same time: the first of them stands for all.
 fn with_numbers(passed: &str) -> String {
     let files = passed.lines().filter(|p| p.starts_with("write/") && !p.contains('#'));

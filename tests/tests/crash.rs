@@ -7,7 +7,7 @@
 
 use std::process::Command;
 
-use system_tests::crash::{NOT_THERE, Victim, all_of_them};
+use system_tests::crash::{NOT_THERE, Victim, all_of_them, killed_at};
 use system_tests::{Engine, Footprint, Lab, health};
 
 /// One cluster, from its start to its end, with all that may be changed in between.
@@ -64,6 +64,38 @@ fn changes(lab: &Lab) {
         &["node", "delete", "c"],
     ];
     cycle(lab, &plane);
+    while_etcd_is_told(lab);
+}
+
+/// Between a note, etcd's answer and the next note, with a stop of the whole cluster in between: then only etcd knows
+/// whether the second control plane votes, and it answers only with that vote.
+fn while_etcd_is_told(lab: &Lab) {
+    let (added, promoted) = ("etcd-added/minikube-c:after", "etcd-promoted/minikube-c:after");
+    let (noted, forgot) = ("write/minikube-c:after", "etcd-forgot/minikube-c:after");
+    let (add, stop) = (["node", "add", "c", "--control-plane"], ["node", "stop", "c"]);
+    let (start, delete) = (["node", "start", "c"], ["node", "delete", "c"]);
+    let mut kills: Vec<(&[&str], &str)> = vec![(&add, added), (&stop, noted), (&stop, forgot)];
+    if all_of_them() {
+        kills.extend([
+            (&start[..], forgot),
+            (&start, added),
+            (&start, promoted),
+            (&delete, noted),
+            (&delete, forgot),
+        ]);
+    }
+    for (args, place) in &kills {
+        if *args == start {
+            lab.manykube(&stop).ok();
+        }
+        killed_at(lab, args, place);
+        lab.manykube(&["stop"]).ok();
+        lab.manykube(&["start"]).ok();
+        health::check(lab);
+    }
+    println!("crash matrix: while etcd is told: {} kills, 0 failures", kills.len());
+    lab.manykube(&delete).ok();
+    health::check(lab);
 }
 
 #[test]

@@ -79,7 +79,9 @@ pub fn parse_health(text: &str) -> Result<Vec<Ipv4Addr>> {
 
 /// Prints how far the log of the etcd in this node is. etcd itself answers no client before it has a majority.
 pub fn progress_command() -> Vec<String> {
-    [model::node_spec::AGENT_PATH, "agent", "etcd-progress", crate::paths::ETCD_DATA].map(str::to_owned).to_vec()
+    [model::node_spec::AGENT_PATH, "agent", "etcd-progress", crate::paths::ETCD_DATA]
+        .map(str::to_owned)
+        .to_vec()
 }
 
 /// Members as one of them knows them, also while there is no majority: the port for other members answers at once.
@@ -101,8 +103,8 @@ fn parse_known(text: &str) -> Result<Vec<Member>> {
         #[serde(flatten)]
         rest: serde_json::Map<String, serde_json::Value>,
     }
-    let list: Vec<Known> =
-        serde_json::from_str(text).with_context(|| format!("understand etcd's own list of members: {text}"))?;
+    let list: Vec<Known> = serde_json::from_str(text)
+        .with_context(|| format!("understand etcd's own list of members: {text}"))?;
     let member = |known: Known| {
         let mut all = known.rest;
         all.insert("ID".to_owned(), known.id.into());

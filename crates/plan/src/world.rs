@@ -101,7 +101,10 @@ impl World {
         let deletes_all = plan.steps().any(|s| *s == Step::ForgetNetwork);
         for step in &steps {
             if let Step::RemoveMachine(m) = step {
-                assert!(deletes_all || self.etcd.get(m) != Some(&true), "the disk of a voter is removed: {m}");
+                assert!(
+                    deletes_all || self.etcd.get(m) != Some(&true),
+                    "the disk of a voter is removed: {m}"
+                );
                 self.erased.insert(m.clone());
             }
             self.step(step);
@@ -185,7 +188,10 @@ impl World {
 
     pub fn members(&self) -> Vec<Member> {
         let healthy = |m: &String| {
-            self.seen.nodes.get(m).is_some_and(|n| n.machine == MachineState::Running && n.membership.may_vote())
+            self.seen
+                .nodes
+                .get(m)
+                .is_some_and(|n| n.machine == MachineState::Running && n.membership.may_vote())
         };
         self.etcd
             .iter()

@@ -15,8 +15,8 @@ use super::error::{call, why};
 /// One call; a control plane that is losing a member may take a moment.
 const LOOK: Duration = Duration::from_secs(5);
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// What a pod on a node that goes has to end itself.
-const GRACE: u32 = 1;
+/// A pod on a node that goes has the time that it asks for to end itself, but not longer than this.
+const LONGEST_GRACE: u32 = 25;
 
 /// Cordons the node and evicts what can live elsewhere. An eviction that a disruption budget refuses
 /// is asked for again until `deadline`.
@@ -59,7 +59,8 @@ async fn evict(client: &Client, pod: &Pod) -> Option<String> {
         return None;
     }
     let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace()?);
-    let delete_options = Some(DeleteParams { grace_period_seconds: Some(GRACE), ..DeleteParams::default() });
+    let delete_options =
+        Some(DeleteParams { grace_period_seconds: Some(grace(pod)), ..DeleteParams::default() });
     let params = EvictParams { delete_options, ..EvictParams::default() };
     match pods.evict(&pod.name_any(), &params).await {
         Ok(_) => None,
@@ -68,7 +69,12 @@ async fn evict(client: &Client, pod: &Pod) -> Option<String> {
     }
 }
 
-/// The Node, the pods that nobody runs any more, and the leases that nobody would renew.
+fn grace(pod: &Pod) -> u32 {
+    let asked = pod.spec.as_ref().and_then(|s| s.termination_grace_period_seconds);
+    asked.and_then(|seconds| u32::try_from(seconds).ok()).map_or(LONGEST_GRACE, |s| s.min(LONGEST_GRACE))
+}
+
+/// The Node, the pods that no kubelet runs any more, and the leases that no controller would renew.
 pub async fn delete_node(client: &Client, node: &str, deadline: Duration) -> Result<(), Unmet> {
     let nodes: Api<Node> = Api::all(client.clone());
     until(format!("node {node} removed"), deadline, || async {
@@ -109,6 +115,15 @@ mod tests {
     use serde_json::{Value, from_value, json};
 
     use super::*;
+
+    #[test]
+    fn a_pod_has_the_time_it_asks_for() {
+        let pod = |spec: Value| from_value::<Pod>(json!({ "metadata": {}, "spec": spec })).unwrap();
+        let of = |spec: Value| grace(&pod(spec));
+        assert_eq!(of(json!({ "containers": [], "terminationGracePeriodSeconds": 7 })), 7);
+        assert_eq!(of(json!({ "containers": [], "terminationGracePeriodSeconds": 600 })), LONGEST_GRACE);
+        assert_eq!(of(json!({ "containers": [] })), LONGEST_GRACE);
+    }
 
     #[test]
     fn what_can_live_elsewhere() {

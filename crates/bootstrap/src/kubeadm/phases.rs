@@ -157,7 +157,8 @@ mod tests {
             "/etc/kubernetes/held/kube-scheduler.yaml",
             "/var/lib/kubelet/config.yaml",
         ];
-        let kept = ["/etc/kubernetes/manifests/kube-vip.yaml", "/var/local-path-provisioner/pvc/file", "/var/keep"];
+        let kept =
+            ["/etc/kubernetes/manifests/kube-vip.yaml", "/var/local-path-provisioner/pvc/file", "/var/keep"];
         for path in taken.iter().chain(&kept) {
             std::fs::create_dir_all(at(path).parent().unwrap()).unwrap();
             std::fs::write(at(path), "x").unwrap();

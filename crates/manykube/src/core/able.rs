@@ -14,6 +14,7 @@ pub fn able(cluster: &Cluster, node: &Node) -> Result<(), Fault> {
     let config = cluster.config_of(node);
     versions(cluster, node)
         .and_then(|()| paths(&config))
+        .and_then(|()| etcd_stays(&config))
         .and_then(|()| not_here(cluster.driver, &config, &node.config))
         .map_err(|fault| Fault { message: format!("{machine}: {}", fault.message), ..fault })
 }
@@ -52,6 +53,40 @@ fn paths(config: &NodeConfig) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// Whether a control plane has etcd's data is looked at in one place. Elsewhere it would be taken for lost.
+fn etcd_stays(config: &NodeConfig) -> Result<(), Fault> {
+    let data = bootstrap::paths::ETCD_DATA;
+    let refuse = |what: String| {
+        let message = format!("{what}: etcd's data stays in {data} of each node");
+        Err(fault(Reason::Unimplemented, message))
+    };
+    let flags = config.extra_config.get(&Component::Etcd).into_iter().flatten();
+    for (flag, value) in flags {
+        if matches!(flag.as_str(), "data-dir" | "wal-dir") && value.trim_end_matches('/') != data {
+            return refuse(format!("etcd.{flag}={value} cannot be set"));
+        }
+    }
+    for patch in &config.patches.kubeadm {
+        let Some(etcd) = patch.get("etcd") else { continue };
+        if etcd.get("external").is_some() {
+            return refuse("etcd.external of patches.kubeadm cannot be set".to_owned());
+        }
+        let dir = etcd.pointer("/local/dataDir").and_then(|d| d.as_str());
+        if let Some(dir) = dir.filter(|d| d.trim_end_matches('/') != data) {
+            return refuse(format!("etcd.local.dataDir={dir} of patches.kubeadm cannot be set"));
+        }
+        let args = etcd.pointer("/local/extraArgs").map(ToString::to_string).unwrap_or_default();
+        if let Some(flag) = ["data-dir", "wal-dir"].into_iter().find(|f| args.contains(&format!("\"{f}\""))) {
+            return refuse(format!("{flag} of etcd in patches.kubeadm cannot be set"));
+        }
+    }
+    let covers = |at: &str| Path::new(data).starts_with(at) || Path::new(at).starts_with(data);
+    match config.mounts.iter().find(|m| covers(&m.node)) {
+        Some(mount) => refuse(format!("{} cannot be mounted at {}", mount.host, mount.node)),
+        None => Ok(()),
+    }
 }
 
 fn not_here(driver: DriverKind, config: &NodeConfig, own: &NodeConfig) -> Result<(), Fault> {
@@ -103,7 +138,9 @@ mod tests {
 
     fn refused(json: &str) -> Option<(Reason, String)> {
         let config: NodeConfig = serde_json::from_str(json).unwrap();
-        let result = paths(&config).and_then(|()| not_here(DriverKind::Native, &config, &config));
+        let result = paths(&config)
+            .and_then(|()| etcd_stays(&config))
+            .and_then(|()| not_here(DriverKind::Native, &config, &config));
         result.err().map(|f| (f.reason, f.message))
     }
 
@@ -123,6 +160,32 @@ mod tests {
             (r#"{ "Ports": ["8080:80"] }"#, Reason::Unimplemented, "publishes no ports"),
             (r#"{ "ExtraConfig": { "kubeadm": { "x": "y" } } }"#, Reason::Unimplemented, "kubeadm.x"),
             (r#"{ "Patches": { "Containerd": ["a = "] } }"#, Reason::Usage, "patches.containerd"),
+            (
+                r#"{ "ExtraConfig": { "etcd": { "data-dir": "/x" } } }"#,
+                Reason::Unimplemented,
+                "etcd.data-dir=/x",
+            ),
+            (
+                r#"{ "ExtraConfig": { "etcd": { "wal-dir": "/x" } } }"#,
+                Reason::Unimplemented,
+                "etcd.wal-dir=/x",
+            ),
+            (r#"{ "Mounts": ["/tmp:/var/lib/minikube/etcd"] }"#, Reason::Unimplemented, "cannot be mounted"),
+            (
+                r#"{ "Patches": { "Kubeadm": [{ "kind": "ClusterConfiguration", "etcd": { "local": { "dataDir": "/var/lib/fast" } } }] } }"#,
+                Reason::Unimplemented,
+                "etcd.local.dataDir=/var/lib/fast",
+            ),
+            (
+                r#"{ "Patches": { "Kubeadm": [{ "etcd": { "local": { "extraArgs": [{ "name": "wal-dir", "value": "/w" }] } } }] } }"#,
+                Reason::Unimplemented,
+                "wal-dir of etcd",
+            ),
+            (
+                r#"{ "Patches": { "Kubeadm": [{ "etcd": { "external": {} } }] } }"#,
+                Reason::Unimplemented,
+                "etcd.external",
+            ),
         ] {
             let (got, message) = refused(json).unwrap();
             assert!(got == reason && message.contains(part) && !message.contains('\n'), "{json}: {message}");

@@ -59,7 +59,9 @@ pub fn write(home: &Home, profile: &str, machine: &str, note: Note) -> Result<()
 pub fn clear(home: &Home, profile: &str, machine: &str) -> Result<()> {
     for file in [path(home, profile, machine), old_path(home, machine)] {
         match fs_err::remove_file(file) {
-            Err(e) if !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Err(e.into()),
+            Err(e) if !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Err(e.into());
+            }
             _ => {}
         }
     }

@@ -101,7 +101,9 @@ impl Copies {
             "etcd has a majority of its members: there is nothing to recover".to_owned()
         } else {
             let (whole, members) = (self.whole.len(), self.members);
-            format!("etcd's data is there on {whole} of {members} control planes, a majority: there is nothing to recover")
+            format!(
+                "etcd's data is there on {whole} of {members} control planes, a majority: there is nothing to recover"
+            )
         };
         Err(Fault::new(Reason::Usage, message).advice(format!(
             "Run '{}' without --recover-from. With --force the data of one is taken all the same, and what only the \
@@ -114,7 +116,10 @@ impl Copies {
         let refused = |message: String| {
             let names: Vec<&str> = self.all().map(String::as_str).collect();
             let advice = if names.is_empty() {
-                format!("No control plane has etcd's data: '{}' the cluster and start it again", runner.ctx.hint("delete"))
+                format!(
+                    "No control plane has etcd's data: '{}' the cluster and start it again",
+                    runner.ctx.hint("delete")
+                )
             } else {
                 format!("etcd's data is there on: {}", names.join(", "))
             };
@@ -275,7 +280,10 @@ pub fn is_kept(home: &Home, profile: &str) -> Result<()> {
 pub fn check_members(ctx: &Ctx, cluster: &Cluster, observed: &Observed) -> Result<(), Fault> {
     let planes = || cluster.control_planes().map(|n| cluster.machine(n));
     let may_vote = |m: &String| observed.nodes.get(m).is_some_and(|n| n.membership.may_vote());
-    if !observed.configured || planes().any(|m| may_vote(&m)) || deleting_file(&ctx.home, &cluster.name).exists() {
+    if !observed.configured
+        || planes().any(|m| may_vote(&m))
+        || deleting_file(&ctx.home, &cluster.name).exists()
+    {
         return Ok(());
     }
     let missing: Vec<String> = planes().filter(|m| !observed.nodes.contains_key(m)).collect();
@@ -283,7 +291,11 @@ pub fn check_members(ctx: &Ctx, cluster: &Cluster, observed: &Observed) -> Resul
         "etcd's data is gone on all control planes: the cluster cannot be repaired".to_owned()
     } else {
         let dir = ctx.home.machine(&missing[0]);
-        format!("The machine {} of this cluster is gone ({}), and etcd's data with it", missing.join(", "), dir.display())
+        format!(
+            "The machine {} of this cluster is gone ({}), and etcd's data with it",
+            missing.join(", "),
+            dir.display()
+        )
     };
     let mut advice = format!(
         "Put its directory back from a copy, or run '{}' and then '{}' for a new, empty cluster",

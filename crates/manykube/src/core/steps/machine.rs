@@ -36,8 +36,7 @@ impl Runner<'_> {
         // Machines that are made this way form the cluster; who comes later is made as a member.
         let hold_api = node.control_plane && !self.is_primary(machine)?;
         let pki = self.shared.pki(self.home(), cluster)?;
-        let new =
-            New { pki, join: None, hold_api, by_kubeadm: self.by_kubeadm, leaving: &self.leaving };
+        let new = New { pki, join: None, hold_api, by_kubeadm: self.by_kubeadm, leaving: &self.leaving };
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.shared.check(&spec.image)?;
         if self.by_kubeadm {

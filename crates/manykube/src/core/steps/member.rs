@@ -47,8 +47,7 @@ impl Runner<'_> {
         self.driver.power_off(machine, GRACE).await?;
         look::forget_prepared(self.home(), machine)?;
         // kubeadm adds the member itself.
-        let members =
-            if self.by_kubeadm { None } else { Some(etcd.add_learner(machine, node.ip).await?) };
+        let members = if self.by_kubeadm { None } else { Some(etcd.add_learner(machine, node.ip).await?) };
         crash::place(&format!("etcd-added/{machine}"), "after");
         let join = members.map(|members| bootstrap::etcd::initial_cluster(&members, machine));
         self.make_member(machine, node, join).await?;
