@@ -24,7 +24,7 @@ pub enum Command {
     Create(CreateArgs),
     /// Start a node that was stopped; with options, change it first
     Start(StartArgs),
-    /// Stop a node; a control plane leaves etcd and joins again at its start
+    /// Stop a node; it keeps its disk, and a control plane leaves etcd and joins again at its start
     Stop(AllArgs),
     /// Change a node that exists: live where that is possible, else by a restart of it
     Set(SetArgs),
@@ -139,7 +139,7 @@ pub struct SetArgs {
 pub struct DeleteArgs {
     #[command(flatten)]
     pub name: NameArgs,
-    /// Remove it also when etcd loses its majority by it
+    /// Do not wait for the API; etcd still has to let a control plane go
     #[arg(long)]
     pub force: bool,
 }
