@@ -205,7 +205,9 @@ pub async fn leave(ctx: &Ctx, cluster: &Cluster, node: &Node, how: Leave, force:
         after.nodes.retain(|n| n.name != node.name);
     }
     let runner = Runner { departing: Some(node), leaving, ..Runner::new(ctx, &after, &*driver, TAKE_DOWN) };
-    run(&runner, &plan).await
+    run(&runner, &plan).await?;
+    // Of one that had no machine any more, too.
+    if how == Leave::Delete { membership::clear(&ctx.home, &cluster.name, &machine) } else { Ok(()) }
 }
 
 /// A member that has just come needs a moment until it answers for itself.

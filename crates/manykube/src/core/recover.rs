@@ -184,7 +184,7 @@ async fn freshest(runner: &Runner<'_>, machines: &[String]) -> Result<String> {
 
 /// Members of etcd by the word of one of them, when too few have data left to ever agree again.
 pub async fn lost_for_good(home: &Home, cluster: &Cluster, pki: &Pki, node: &Node) -> Option<Lost> {
-    let known = etcd::members_known_to(pki, &cluster.machine(node), node.ip).await;
+    let known = etcd::members_known_to(pki, node.ip).await;
     let members = known.inspect_err(|e| tracing::debug!("{e:#}")).ok()?;
     let voters: Vec<_> = members.iter().filter(|m| !m.learner).collect();
     let has_data = |m: &String| {
