@@ -90,6 +90,8 @@ pub fn nothing_lies_about(lab: &Lab) {
             entries(dir).into_iter().filter(|n| is_half(n)).map(|n| format!("{}/{n}", dir.display())),
         );
     }
+    let notes = entries(&profile.join("membership"));
+    found.extend(notes.into_iter().map(|n| format!("membership/{n}")));
     // A machine that is being made or removed.
     let machines = entries(&lab.home().join("machines"));
     found.extend(machines.into_iter().filter(|n| n.starts_with('.')).map(|n| format!("machines/{n}")));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use bootstrap::api;
 use engine::crash;
-use model::Node;
+use model::{Home, Node};
 use tokio::time::sleep;
 
 use super::{GRACE, LOOK_AGAIN, Runner};
@@ -20,6 +20,10 @@ const PROMOTE_AGAIN: Duration = Duration::from_millis(200);
 const LET_GO: Duration = Duration::from_secs(2);
 /// How long pods may take to leave a node that is to be deleted.
 const DRAIN: Duration = Duration::from_secs(30);
+
+fn exists(home: &Home, machine: &str) -> bool {
+    drivers::machine::driver_of(home, machine).is_some()
+}
 
 impl Runner<'_> {
     /// etcd gets its new member before the machine has its files, because they name all members. A machine that is
@@ -44,8 +48,10 @@ impl Runner<'_> {
         crash::place(&format!("etcd-forgot/{machine}"), "after");
         // From here on what the machine has of etcd's data is old: etcd said so.
         self.note(machine, Note::Left)?;
-        self.driver.power_off(machine, GRACE).await?;
-        look::forget_prepared(self.home(), machine)?;
+        if exists(self.home(), machine) {
+            self.driver.power_off(machine, GRACE).await?;
+            look::forget_prepared(self.home(), machine)?;
+        }
         // kubeadm adds the member itself.
         let members = if self.by_kubeadm { None } else { Some(etcd.add_learner(machine, node.ip).await?) };
         crash::place(&format!("etcd-added/{machine}"), "after");
@@ -72,7 +78,7 @@ impl Runner<'_> {
             leaving: &self.leaving,
         };
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
-        if drivers::machine::driver_of(self.home(), machine).is_some() {
+        if exists(self.home(), machine) {
             self.driver.configure(&spec).await?;
         } else {
             self.shared.check(&spec.image)?;
