@@ -25,13 +25,6 @@ pub fn driver_of(home: &Home, machine: &str) -> Option<DriverKind> {
     Paths::new(home, machine).driver()
 }
 
-/// A machine whose root lies on this directory, running or not.
-pub fn on_image(home: &Home, rootfs: &Path) -> Option<String> {
-    let entries = std::fs::read_dir(home.machines()).ok()?;
-    let mut names = entries.flatten().filter_map(|e| e.file_name().into_string().ok());
-    names.find(|name| Paths::new(home, name).image_rootfs().is_ok_and(|used| used == rootfs))
-}
-
 /// Directory shared with a machine: the agent's socket is in it.
 pub fn shared_dir(home: &Home, machine: &str) -> PathBuf {
     Paths::new(home, machine).shared()

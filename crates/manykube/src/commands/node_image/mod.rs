@@ -206,8 +206,8 @@ fn refuse_if_used(ctx: &Ctx, store: &Store, name: &str) -> Result<()> {
     // An image that cannot be read any more is nobody's root.
     let Ok(image) = store.get(name) else { return Ok(()) };
     match drivers::machine::on_image(&ctx.home, &image.rootfs()) {
-        Some(machine) => {
-            let message = format!("The node image {name} is what node \"{machine}\" is made of");
+        Some(node) => {
+            let message = format!("The node image {name} is what {node} is made of");
             Err(Fault::new(Reason::ImageUnusable, message).advice("Delete the cluster first").into())
         }
         None => Ok(()),
