@@ -63,7 +63,8 @@ pub fn import(store: &Store, file: &Path, progress: &Progress) -> Result<NodeIma
         },
         _ if path == Path::new("rootfs") && !kind.is_dir() => bail!("its rootfs is not a directory"),
         _ if path.starts_with("rootfs") && !known => {
-            let manifest = Manifest::read(dir)?.with_context(|| format!("it does not begin with {MANIFEST}"))?;
+            let manifest =
+                Manifest::read(dir)?.with_context(|| format!("it does not begin with {MANIFEST}"))?;
             arrival::room(store, manifest.size)?;
             room.grant(manifest.size);
             known = true;

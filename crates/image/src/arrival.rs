@@ -69,8 +69,7 @@ impl Arrival {
             None => {}
         }
         let unpacked = NodeImage { name: manifest.name.clone(), dir: dir.to_owned(), manifest };
-        unpacked.verify()?;
-        strict::listed(dir, &unpacked.manifest)?;
+        unpacked.verify_arrival()?;
         digest.map_or(Ok(()), |digest| unpacked.add_digest(digest))?;
         unpacked.mark_imported()?;
         let place = self.store.images_dir().join(&unpacked.name);
@@ -159,7 +158,8 @@ pub fn from_engine(
         let (size, path) = (entry.size(), entry.path().map(|p| p.display().to_string()).unwrap_or_default());
         let mut entry = BufReader::with_capacity(1 << 20, entry);
         if is_layer(std::io::BufRead::fill_buf(&mut entry)?) {
-            unpack_layer(&mut entry, &rootfs, &room).with_context(|| format!("unpacking the engine's {path}"))?;
+            unpack_layer(&mut entry, &rootfs, &room)
+                .with_context(|| format!("unpacking the engine's {path}"))?;
         }
         done += size;
         progress(done);

@@ -9,6 +9,7 @@ use crate::check::{self, Damaged, Depth};
 use crate::clone;
 use crate::manifest::Manifest;
 use crate::registry::{Label, parts};
+use crate::strict;
 
 /// Marks of directories that are not, or no longer, images.
 pub(crate) const IMPORTING: &str = ".import-";
@@ -192,6 +193,12 @@ impl NodeImage {
         Ok(fs_err::write(self.dir.join(IMPORTED), "")?)
     }
 
+    /// For one that comes from elsewhere: every file is what its record says, and is in it.
+    pub(crate) fn verify_arrival(&self) -> Result<()> {
+        check::image(&self.dir, &self.manifest, Depth::Arrival)?;
+        strict::listed(&self.dir, &self.manifest)
+    }
+
     /// What it is called in registries.
     fn digests(&self) -> Vec<String> {
         let read = std::fs::read(self.dir.join(DIGESTS)).ok();
@@ -297,12 +304,13 @@ mod tests {
 
     #[test]
     fn the_store_is_its_owners_alone() {
-        use std::os::unix::fs::PermissionsExt as _;
+        use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let store = Store::new(dir.path());
         // As older versions left it.
         put(&store, "v1.37.1-a", "v1.37.1", "2026-01-01T00:00:00Z");
-        let set = |mode| std::fs::set_permissions(store.images_dir(), PermissionsExt::from_mode(mode)).unwrap();
+        let set =
+            |mode| std::fs::set_permissions(store.images_dir(), PermissionsExt::from_mode(mode)).unwrap();
         let mode = || std::fs::metadata(store.images_dir()).unwrap().permissions().mode() & 0o7777;
         set(0o755);
         store.list().unwrap();

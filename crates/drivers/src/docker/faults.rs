@@ -9,10 +9,10 @@ use netlink::Netlink;
 use super::{Docker, container};
 use crate::faults::{Faults, Loss};
 use crate::machine::Paths;
-use crate::native::lender;
 use crate::native::cgroup::Cgroup;
 use crate::native::faults::{kill_program, programs, rules, tc};
 use crate::native::guard;
+use crate::native::lender;
 use crate::native::network::NODE_LINK;
 
 #[async_trait]

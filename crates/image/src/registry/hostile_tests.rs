@@ -16,7 +16,7 @@ use crate::store::Store;
 /// What it was asked for, one path after the other.
 type Asked = Arc<Mutex<Vec<String>>>;
 
-/// Serves one image with these layers; each blob is `body`. The thread ends with the test's process.
+/// Serves one image with these layers; each blob is `body`, or missing if that is empty. The thread ends with the test's process.
 fn registry(layers: Vec<Value>, body: &'static [u8]) -> (Reference, Asked) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -54,7 +54,8 @@ fn path_of(stream: &TcpStream) -> String {
 
 /// Without a length: the end of the connection is the end of the answer.
 fn answer_with(mut stream: TcpStream, kind: &str, body: &[u8]) {
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n");
+    let status = if body.is_empty() { "404 Not Found" } else { "200 OK" };
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n");
     // Who has read enough hangs up.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
 }
@@ -106,7 +107,8 @@ async fn addresses_elsewhere_are_not_asked() {
     elsewhere.set_nonblocking(true).expect("not waiting");
     let mut foreign = layer(&format!("sha256:{}", "0".repeat(64)), 9);
     foreign["urls"] = json!([format!("http://{}/x", elsewhere.local_addr().expect("an address"))]);
-    // What the registry has is not what the digest says, so it is refused after all.
-    refused(vec![foreign], b"something", dir.path()).await;
+    let (why, asked) = refused(vec![foreign], b"", dir.path()).await;
+    assert!(why.contains("has no such image"), "{why}");
+    assert!(asked.iter().any(|path| path.contains("/blobs/sha256:0")), "{why}: {asked:?}");
     assert!(elsewhere.accept().is_err(), "somebody was asked");
 }

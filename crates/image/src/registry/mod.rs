@@ -3,6 +3,8 @@
 mod client;
 mod documents;
 mod download;
+#[cfg(test)]
+mod hostile_tests;
 mod layer;
 mod login;
 mod pack;
@@ -10,8 +12,6 @@ pub(crate) mod parts;
 mod pull;
 mod push;
 mod reference;
-#[cfg(test)]
-mod hostile_tests;
 
 pub use documents::Label;
 pub use login::{Login, name_user};
