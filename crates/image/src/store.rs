@@ -148,10 +148,12 @@ impl Store {
         NodeImage::open(&self.images_dir().join(name))
     }
 
-    /// Only its owner's: an image has programs that make everybody root.
     pub(crate) fn make_images_dir(&self) -> Result<()> {
-        fs_err::create_dir_all(self.images_dir())?;
-        Ok(close(&self.images_dir())?)
+        make_closed(&self.images_dir())
+    }
+
+    pub(crate) fn make_build_dir(&self) -> Result<()> {
+        make_closed(&self.build_dir())
     }
 
     pub(crate) fn images_dir(&self) -> PathBuf {
@@ -247,6 +249,12 @@ fn order(image: &NodeImage) -> (Vec<u64>, bool, &str) {
     let version = image.manifest.kubernetes.trim_start_matches('v');
     let numbers = version.split('.').map(|n| n.parse().unwrap_or(0));
     (numbers.collect(), image.is_built_here(), &image.manifest.built_at)
+}
+
+/// Only its owner's: a root file system has programs that make everybody root.
+fn make_closed(dir: &Path) -> Result<()> {
+    fs_err::create_dir_all(dir)?;
+    Ok(close(dir)?)
 }
 
 fn close(dir: &Path) -> std::io::Result<()> {

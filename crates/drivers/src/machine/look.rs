@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use model::node_spec::NodeFile;
