@@ -57,10 +57,12 @@ pub fn import(store: &Store, file: &Path, progress: &Progress) -> Result<NodeIma
     // The manifest comes first and says how much is to follow.
     let mut known = false;
     let unpacked = unpack::unpack(source, dir, &room, |path, kind| match path {
-        _ if path == Path::new(MANIFEST) || path == Path::new(FILES) => match kind.is_file() {
-            true => Ok(()),
-            false => bail!("its {} is not a file", path.display()),
-        },
+        _ if path == Path::new(MANIFEST) || path == Path::new(FILES) => {
+            match kind.is_file() || kind.is_gnu_sparse() {
+                true => Ok(()),
+                false => bail!("its {} is not a file", path.display()),
+            }
+        }
         _ if path == Path::new("rootfs") && !kind.is_dir() => bail!("its rootfs is not a directory"),
         _ if path.starts_with("rootfs") && !known => {
             let manifest =
