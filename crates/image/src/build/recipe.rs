@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::debian::LATER;
 use crate::hash;
 use crate::pins::{Kubernetes, Pins};
 
@@ -30,6 +31,8 @@ pub enum Make {
     /// A root file system of Debian packages.
     Debian {
         packages: Vec<String>,
+        /// Suites beside that of the release.
+        later: Vec<&'static str>,
         /// When newer packages were asked for. Others take what the cache has.
         #[serde(skip_serializing_if = "Option::is_none")]
         refreshed: Option<String>,
@@ -109,7 +112,7 @@ pub fn recipes(pins: &Pins, kubernetes: &Kubernetes, refreshed: Option<String>) 
         Recipe {
             name: "debian",
             version: pins.debian.suite.clone(),
-            make: Make::Debian { packages: pins.debian.packages.clone(), refreshed },
+            make: Make::Debian { packages: pins.debian.packages.clone(), later: LATER.to_vec(), refreshed },
         },
         Recipe {
             name: "pause",
