@@ -34,9 +34,13 @@ fn a_registry_between_stores_and_engines() {
 
 /// With a store of its own.
 fn manykube(lab: &Lab, cache: &Path, args: &[&str]) -> Ran {
+    in_home(lab, &lab.home(), cache, args)
+}
+
+fn in_home(lab: &Lab, home: &Path, cache: &Path, args: &[&str]) -> Ran {
     let began = Instant::now();
     let mut command = lab.command(args);
-    command.env("MANYKUBE_CACHE", cache).env_remove("MANYKUBE_DRIVER");
+    command.env("MANYKUBE_HOME", home).env("MANYKUBE_CACHE", cache).env_remove("MANYKUBE_DRIVER");
     let output = command.output().expect("run manykube");
     Ran::new(format!("manykube {}", args.join(" ")), output, began.elapsed())
 }
@@ -176,7 +180,7 @@ fn what_cannot_be_pulled(lab: &Lab, registry: &Registry, reference: &str) {
 }
 
 fn a_pull_that_was_killed(lab: &Lab, reference: &str, digest: &str) -> PathBuf {
-    let cache = lab.path("native");
+    let cache = lab.path("native/cache");
     let pulling = cache.join("node-images/.pulling");
     let pull = ["node-image", "pull", reference];
     let mut killed = lab.command(&pull).env("MANYKUBE_CACHE", &cache).spawn().expect("start manykube");
@@ -223,7 +227,21 @@ fn a_cluster_of_namespaces(lab: &Lab, cache: &Path, reference: &str, digest: &st
     assert_eq!(nodes.lines().filter(|l| l.contains(" Ready ")).count(), 2, "{nodes}");
     let used = manykube(lab, cache, &["node-image", "rm", &names(lab, cache)[0]]);
     used.exit(UNUSABLE);
+    another_home_with_the_same_cache(lab, cache);
     manykube(lab, cache, &["delete"]).ok();
+}
+
+/// What the cluster of one home is made of is not another's to remove.
+fn another_home_with_the_same_cache(lab: &Lab, cache: &Path) {
+    let holder = cache.parent().expect("a home");
+    let used = in_home(lab, holder, cache, &["node-image", "rm", &names(lab, cache)[0]]).exit(UNUSABLE);
+    assert!(used.stderr.contains(&lab.home().display().to_string()), "{}", used.stderr);
+    let purged = in_home(lab, holder, cache, &["delete", "--all", "--purge"]).ok();
+    assert!(format!("{}{}", purged.stdout, purged.stderr).contains("is kept"), "{}", purged.stderr);
+    assert_eq!(images(lab, cache), 1);
+    let mode = std::fs::metadata(cache.join("node-images")).expect("the store").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    manykube(lab, cache, &["node-image", "verify"]).ok();
 }
 
 fn names(lab: &Lab, cache: &Path) -> Vec<String> {

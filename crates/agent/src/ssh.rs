@@ -6,10 +6,12 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use model::node_spec::{LOG_DIR, SSH_AUTHORIZED_KEYS, SSH_HOST_KEY};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 
 use crate::reaper::Reaper;
@@ -19,6 +21,8 @@ const SSHD: &str = "/usr/sbin/sshd";
 /// Where it wants to lock itself up while it does not know its guest.
 const EMPTY_DIR: &str = "/run/sshd";
 const PORT: u16 = 22;
+/// A process each, which a local user who has no key can ask for as well.
+const GUESTS: usize = 64;
 
 /// Forever. A node whose image has no such server is none the worse.
 pub async fn serve(node: Rc<Node>, reaper: Reaper) {
@@ -34,14 +38,20 @@ async fn listen(node: &Node, reaper: &Reaper) -> Result<()> {
     fs_err::create_dir_all(EMPTY_DIR)?;
     let address = SocketAddr::from((node.spec.network.address.addr(), PORT));
     let listener = TcpListener::bind(address).await.with_context(|| format!("listen on {address}"))?;
+    let places = Arc::new(Semaphore::new(GUESTS));
     loop {
         // A connection that was given up before we took it is no reason to stop.
         let Ok((stream, peer)) = listener.accept().await else { continue };
         if peer.ip() != node.spec.network.gateway {
             continue;
         }
+        // Who comes to a full house is shown the door at once.
+        let Ok(place) = places.clone().try_acquire_owned() else { continue };
         match guest(reaper, stream) {
-            Ok(mut child) => drop(spawn_local(async move { child.wait().await })),
+            Ok(mut child) => drop(spawn_local(async move {
+                child.wait().await;
+                drop(place);
+            })),
             Err(e) => tracing::error!("SSH: {e:#}"),
         }
     }

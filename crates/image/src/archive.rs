@@ -3,12 +3,13 @@
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use crate::arrival::Arrival;
-use crate::manifest::{FILES, MANIFEST};
+use crate::arrival::{self, Arrival};
+use crate::bounds::Room;
+use crate::manifest::{FILES, Files, MANIFEST, Manifest};
 use crate::store::{NodeImage, Store};
-use crate::walk;
+use crate::{unpack, walk};
 
 /// Is told how many bytes are done, of how many (0: not known).
 pub type Progress = dyn Fn(u64, u64) + Send + Sync;
@@ -34,7 +35,9 @@ pub fn write(image: &NodeImage, to: impl Write, progress: &Progress) -> Result<(
     }
     let mut done = 0;
     tar.append_path_with_name(image.rootfs(), "rootfs")?;
-    for entry in walk::tree(&image.rootfs())? {
+    // What is not in the list would be refused where it is imported.
+    let files = Files::read(&image.dir)?;
+    for entry in walk::tree(&image.rootfs())?.into_iter().filter(|entry| files.names(entry)) {
         tar.append_path_with_name(image.rootfs().join(&entry.path), Path::new("rootfs").join(&entry.path))?;
         if entry.metadata.is_file() {
             done += entry.metadata.len();
@@ -49,11 +52,30 @@ pub fn import(store: &Store, file: &Path, progress: &Progress) -> Result<NodeIma
     let total = fs_err::metadata(file)?.len();
     let arrival = Arrival::new(store)?;
     let source = Counted { inner: fs_err::File::open(file)?, done: 0, total, progress };
-    let mut tar = tar::Archive::new(zstd::Decoder::new(BufReader::with_capacity(1 << 20, source))?);
-    tar.set_preserve_permissions(true);
-    tar.set_preserve_ownerships(true);
-    tar.set_unpack_xattrs(true);
-    tar.unpack(arrival.dir()).context("unpacking; it is not a whole node image file")?;
+    let source = zstd::Decoder::new(BufReader::with_capacity(1 << 20, source))?;
+    let (room, dir) = (Room::of(0), arrival.dir());
+    // The manifest comes first and says how much is to follow.
+    let mut known = false;
+    let unpacked = unpack::unpack(source, dir, &room, |path, kind| match path {
+        _ if path == Path::new(MANIFEST) || path == Path::new(FILES) => {
+            match kind.is_file() || kind.is_gnu_sparse() {
+                true => Ok(()),
+                false => bail!("its {} is not a file", path.display()),
+            }
+        }
+        _ if path == Path::new("rootfs") && !kind.is_dir() => bail!("its rootfs is not a directory"),
+        _ if path.starts_with("rootfs") && !known => {
+            let manifest =
+                Manifest::read(dir)?.with_context(|| format!("it does not begin with {MANIFEST}"))?;
+            arrival::room(store, manifest.size)?;
+            room.grant(manifest.size);
+            known = true;
+            Ok(())
+        }
+        _ if path.starts_with("rootfs") => Ok(()),
+        _ => bail!("it holds {}, which is not part of a node image", path.display()),
+    });
+    unpacked.context("unpacking; it is not a whole node image file")?;
     arrival.adopt(None)
 }
 
@@ -77,7 +99,7 @@ impl Read for Counted<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::{Manifest, sample};
+    use crate::manifest::sample;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     fn image_in(store: &Store) -> NodeImage {
@@ -142,5 +164,89 @@ mod tests {
         }
         assert!(there.list().unwrap().is_empty());
         assert_eq!(names(&there), [".lock"]);
+    }
+
+    /// An archive as an enemy would make it: a sound image, with `change` made to it before it is packed, or
+    /// entries of any kind added.
+    fn hostile(dir: &Path, change: fn(&Path), add: fn(&mut tar::Builder<Vec<u8>>)) -> std::path::PathBuf {
+        let store = Store::new(&dir.join("enemy"));
+        let image = image_in(&store);
+        change(&image.dir);
+        let mut tar = tar::Builder::new(Vec::new());
+        tar.follow_symlinks(false);
+        for name in [MANIFEST, FILES] {
+            tar.append_path_with_name(image.dir.join(name), name).unwrap();
+        }
+        add(&mut tar);
+        tar.append_dir_all("rootfs", image.rootfs()).unwrap();
+        let file = dir.join("hostile.tar.zst");
+        std::fs::write(&file, zstd::encode_all(&*tar.into_inner().unwrap(), 1).unwrap()).unwrap();
+        file
+    }
+
+    fn header(mode: u32, size: u64) -> tar::Header {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(mode);
+        header.set_size(size);
+        header.set_mtime(0);
+        header.set_uid(0);
+        header.set_gid(0);
+        header
+    }
+
+    fn link(tar: &mut tar::Builder<Vec<u8>>, path: &str, target: &str) {
+        let mut header = header(0o777, 0);
+        header.set_entry_type(tar::EntryType::Symlink);
+        tar.append_link(&mut header, path, target).unwrap();
+    }
+
+    fn file(tar: &mut tar::Builder<Vec<u8>>, path: &str) {
+        tar.append_data(&mut header(0o4755, 1), path, &b"x"[..]).unwrap();
+    }
+
+    #[test]
+    fn only_what_the_record_names_is_taken() {
+        type Case = (&'static str, fn(&Path), fn(&mut tar::Builder<Vec<u8>>));
+        let chmod = |dir: &Path| {
+            let sudo = dir.join("rootfs/usr/bin/sudo");
+            std::fs::set_permissions(sudo, PermissionsExt::from_mode(0o6755)).unwrap();
+        };
+        let cases: [Case; 6] = [
+            ("rootfs is not a directory", |_| (), |tar| link(tar, "rootfs", "/")),
+            ("digests.json, which is not part", |_| (), |tar| file(tar, "digests.json")),
+            ("not in the image's list", |_| (), |tar| file(tar, "rootfs/usr/bin/evil")),
+            ("another mode or owner", chmod, |_| ()),
+            // By way of a link that stays inside.
+            (
+                "digests.json, which is not part",
+                |_| (),
+                |tar| {
+                    link(tar, "rootfs/up", "..");
+                    file(tar, "rootfs/up/digests.json");
+                },
+            ),
+            ("/.node-image is not a directory", |_| (), |tar| link(tar, "rootfs/.node-image", "../../v1")),
+        ];
+        for (why, change, add) in cases {
+            let dir = tempfile::tempdir().unwrap();
+            let there = Store::new(&dir.path().join("there"));
+            let error = there.import(&hostile(dir.path(), change, add), &|_, _| ()).unwrap_err();
+            assert!(format!("{error:#}").contains(why), "{why}: {error:#}");
+            assert_eq!(names(&there), [".lock"], "{why}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let there = Store::new(&dir.path().join("there"));
+        there.import(&hostile(dir.path(), |_| (), |_| ()), &|_, _| ()).unwrap();
+    }
+
+    #[test]
+    fn what_others_left_in_an_image_is_not_exported() {
+        let dir = tempfile::tempdir().unwrap();
+        let (here, there) = (Store::new(&dir.path().join("here")), Store::new(&dir.path().join("there")));
+        std::fs::write(image_in(&here).rootfs().join("usr/lock"), "").unwrap();
+        let file = dir.path().join("image.tar.zst");
+        here.export("v1.37.1-x", &file, &|_, _| ()).unwrap();
+        let image = there.import(&file, &|_, _| ()).unwrap();
+        assert!(!image.rootfs().join("usr/lock").exists());
     }
 }

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
+use crate::bounds::Room;
 use crate::hash;
-use crate::manifest::{FILES, MANIFEST, Manifest};
+use crate::manifest::{MANIFEST, Manifest};
 use crate::registry::RegistryError;
-use crate::registry::parts::RECORD;
 use crate::store::{IMPORTING, NodeImage, Store};
+use crate::strict;
+use crate::unpack;
 
 /// An image on its way. What does not arrive leaves nothing.
 pub struct Arrival {
@@ -38,13 +40,8 @@ impl Arrival {
     /// Verifies what was unpacked, and makes it an image of the store.
     pub fn adopt(self, digest: Option<&str>) -> Result<NodeImage> {
         let dir = self.dir.path();
-        let record = self.rootfs().join(RECORD);
-        if record.is_dir() {
-            for name in [MANIFEST, FILES] {
-                fs_err::rename(record.join(name), dir.join(name))?;
-            }
-            fs_err::remove_dir(&record)?;
-        }
+        strict::take_record(dir)?;
+        strict::top(dir)?;
         let Some(mut manifest) = Manifest::read(dir)? else {
             bail!("it holds no {MANIFEST}: it is not a node image of manykube's")
         };
@@ -72,8 +69,9 @@ impl Arrival {
             None => {}
         }
         let unpacked = NodeImage { name: manifest.name.clone(), dir: dir.to_owned(), manifest };
-        unpacked.verify()?;
+        unpacked.verify_arrival()?;
         digest.map_or(Ok(()), |digest| unpacked.add_digest(digest))?;
+        unpacked.mark_imported()?;
         let place = self.store.images_dir().join(&unpacked.name);
         fs_err::rename(self.dir.keep(), &place)?;
         Ok(NodeImage { dir: place, ..unpacked })
@@ -82,7 +80,7 @@ impl Arrival {
 
 /// Is there room for so many bytes? Asked before any of them is fetched.
 pub fn room(store: &Store, needed: u64) -> Result<()> {
-    fs_err::create_dir_all(store.images_dir())?;
+    store.make_images_dir()?;
     let dir = store.images_dir();
     let disk =
         rustix::fs::statvfs(&dir).with_context(|| format!("looking at the disk of {}", dir.display()))?;
@@ -94,11 +92,16 @@ pub fn room(store: &Store, needed: u64) -> Result<()> {
 }
 
 /// Unpacks a layer, whichever way it is compressed; the digest of the file, and whether it could be unpacked.
-pub fn unpack_file(file: &Path, rootfs: &Path, progress: &dyn Fn(u64)) -> Result<(String, Result<()>)> {
+pub fn unpack_file(
+    file: &Path,
+    rootfs: &Path,
+    room: &Room,
+    progress: &dyn Fn(u64),
+) -> Result<(String, Result<()>)> {
     let source =
         Told { inner: fs_err::File::open(file)?, tee: hash::Tee::new(std::io::sink()), done: 0, progress };
     let mut source = BufReader::with_capacity(1 << 20, source);
-    let unpacked = unpack(&mut source, rootfs);
+    let unpacked = unpack_layer(&mut source, rootfs, room);
     // To the end, which an archive may come before.
     std::io::copy(&mut source, &mut std::io::sink())?;
     let (_, hex, _) = source.into_inner().tee.finish();
@@ -106,7 +109,7 @@ pub fn unpack_file(file: &Path, rootfs: &Path, progress: &dyn Fn(u64)) -> Result
 }
 
 /// Unpacks one layer. Ours say of each file once what it is, so there is nothing that one takes away from another.
-pub fn unpack(source: &mut dyn std::io::BufRead, rootfs: &Path) -> Result<()> {
+fn unpack_layer(source: &mut dyn std::io::BufRead, rootfs: &Path, room: &Room) -> Result<()> {
     let magic = source.fill_buf()?;
     let plain: Box<dyn Read + '_> = if magic.starts_with(&[0x1f, 0x8b]) {
         Box::new(flate2::bufread::MultiGzDecoder::new(source))
@@ -115,12 +118,7 @@ pub fn unpack(source: &mut dyn std::io::BufRead, rootfs: &Path) -> Result<()> {
     } else {
         Box::new(source)
     };
-    let mut tar = tar::Archive::new(plain);
-    tar.set_preserve_permissions(true);
-    tar.set_preserve_ownerships(true);
-    tar.set_unpack_xattrs(true);
-    tar.unpack(rootfs)?;
-    Ok(())
+    unpack::unpack(plain, rootfs, room, |_, _| Ok(()))
 }
 
 struct Told<'a> {
@@ -141,16 +139,16 @@ impl Read for Told<'_> {
 }
 
 /// Takes an image from what an engine hands out (`docker save`, in any of its shapes): an archive of layers and
-/// documents. What is a layer is seen by what it begins with.
+/// documents. What is a layer is seen by what it begins with. `size` is what the image's label says.
 pub fn from_engine(
     store: &Store,
     source: impl Read,
-    digest: &str,
+    (digest, size): (&str, u64),
     progress: &dyn Fn(u64),
 ) -> Result<NodeImage> {
     let arrival = Arrival::new(store)?;
     let rootfs = arrival.rootfs();
-    let mut done = 0;
+    let (room, mut done) = (Room::of(size), 0);
     let mut outer = tar::Archive::new(source);
     for entry in outer.entries().context("reading what the engine sends")? {
         let entry = entry.context("reading what the engine sends")?;
@@ -160,7 +158,8 @@ pub fn from_engine(
         let (size, path) = (entry.size(), entry.path().map(|p| p.display().to_string()).unwrap_or_default());
         let mut entry = BufReader::with_capacity(1 << 20, entry);
         if is_layer(std::io::BufRead::fill_buf(&mut entry)?) {
-            unpack(&mut entry, &rootfs).with_context(|| format!("unpacking the engine's {path}"))?;
+            unpack_layer(&mut entry, &rootfs, &room)
+                .with_context(|| format!("unpacking the engine's {path}"))?;
         }
         done += size;
         progress(done);

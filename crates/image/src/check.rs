@@ -2,8 +2,9 @@
 //!
 //! Nodes share the image's files by hard links and as overlay's lower layer, so a stray write would reach
 //! every node. The quick check looks at size and modification time and hashes only what differs; the full
-//! one hashes everything.
+//! one hashes everything, and compares modes where they were recorded.
 
+use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use crate::hash;
-use crate::manifest::{FILES, FileEntry, Files, Manifest};
+use crate::manifest::{Access, FILES, FileEntry, Files, Manifest};
 use crate::walk;
 
 /// A file of an image is not what the manifest says.
@@ -33,6 +34,10 @@ pub enum Damage {
     Checksum,
     #[error("is not the kind of file it was")]
     Kind,
+    #[error("has another mode or owner than when it was built")]
+    Access,
+    #[error("is not in the image's list of files")]
+    Unlisted,
     #[error("cannot be read: {0}")]
     Unreadable(String),
 }
@@ -42,6 +47,8 @@ pub enum Damage {
 pub enum Depth {
     Quick,
     Full,
+    /// Also the owners. Later they depend on who looks: in a user's own engine they are that user's.
+    Arrival,
 }
 
 /// Lists and hashes everything below `rootfs`.
@@ -54,7 +61,10 @@ pub fn record(rootfs: &Path) -> Result<Files> {
             files.links.insert(path, fs_err::read_link(&full)?.to_string_lossy().into_owned());
         } else if entry.metadata.is_file() {
             let (size, mtime) = (entry.metadata.len(), entry.metadata.mtime());
-            files.files.insert(path, FileEntry { size, mtime, sha256: hash::file(&full)? });
+            let (sha256, access) = (hash::file(&full)?, Some(Access::of(&entry.metadata)));
+            files.files.insert(path, FileEntry { size, mtime, sha256, access });
+        } else if entry.metadata.is_dir() {
+            files.directories.insert(path, Access::of(&entry.metadata));
         }
     }
     Ok(files)
@@ -80,6 +90,11 @@ pub fn image(dir: &Path, manifest: &Manifest, depth: Depth) -> Result<(), Damage
         let path = rootfs.join(name);
         link(&path, target).map_err(|damage| damaged(&path, damage))?;
     }
+    let directories = files.directories.iter().filter(|_| depth != Depth::Quick);
+    for (name, access) in directories {
+        let path = rootfs.join(name);
+        directory(&path, access, depth).map_err(|damage| damaged(&path, damage))?;
+    }
     Ok(())
 }
 
@@ -94,11 +109,32 @@ fn file(path: &Path, expected: &FileEntry, depth: Depth) -> Result<(), Damage> {
     if depth == Depth::Quick && found.mtime() == expected.mtime {
         return Ok(());
     }
+    if let Some(access) = &expected.access {
+        compare(access, &found, depth)?;
+    }
     match hash::file(path) {
         Ok(sha256) if sha256 == expected.sha256 => Ok(()),
         Ok(_) => Err(Damage::Checksum),
         Err(error) => Err(unreadable(&error)),
     }
+}
+
+fn directory(path: &Path, expected: &Access, depth: Depth) -> Result<(), Damage> {
+    let found = std::fs::symlink_metadata(path).map_err(|error| unreadable(&error))?;
+    if !found.is_dir() {
+        return Err(Damage::Kind);
+    }
+    compare(expected, &found, depth)
+}
+
+fn compare(expected: &Access, found: &Metadata, depth: Depth) -> Result<(), Damage> {
+    let found = Access::of(found);
+    let same = match depth {
+        Depth::Quick => true,
+        Depth::Full => found.mode == expected.mode,
+        Depth::Arrival => found == *expected,
+    };
+    if same { Ok(()) } else { Err(Damage::Access) }
 }
 
 fn link(path: &Path, target: &str) -> Result<(), Damage> {
@@ -183,6 +219,30 @@ mod tests {
             harm(&dir.path().join(file));
             let error = image(dir.path(), &manifest, Depth::Quick).unwrap_err();
             assert_eq!((error.file, error.damage), (dir.path().join(file), expected));
+        }
+    }
+
+    #[test]
+    fn the_full_check_compares_modes_and_older_records_have_none() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let chmod = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for (name, mode) in [("rootfs/bin/a", 0o4755), ("rootfs/bin", 0o777)] {
+            let dir = tempfile::tempdir().unwrap();
+            let manifest = image_in(dir.path());
+            chmod(&dir.path().join(name), mode);
+            assert!(image(dir.path(), &manifest, Depth::Quick).is_ok());
+            let error = image(dir.path(), &manifest, Depth::Full).unwrap_err();
+            assert_eq!((error.file, error.damage), (dir.path().join(name), Damage::Access));
+            let mut files = Files::read(dir.path()).unwrap();
+            files.directories.clear();
+            files.files.values_mut().for_each(|file| file.access = None);
+            let text = serde_json::to_vec(&files).unwrap();
+            assert!(!String::from_utf8_lossy(&text).contains("mode"));
+            std::fs::write(dir.path().join(FILES), &text).unwrap();
+            let manifest = Manifest { files_sha256: hash::bytes(&text), ..manifest };
+            assert!(image(dir.path(), &manifest, Depth::Full).is_ok());
         }
     }
 

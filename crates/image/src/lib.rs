@@ -6,6 +6,7 @@
 
 mod archive;
 mod arrival;
+mod bounds;
 mod build;
 mod check;
 mod clone;
@@ -16,7 +17,9 @@ mod pins;
 mod programs;
 pub mod registry;
 mod store;
+mod strict;
 mod tools;
+mod unpack;
 mod walk;
 
 pub use archive::Progress;

@@ -5,10 +5,13 @@
 //! unfinished build.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+
+use crate::walk;
 
 pub const MANIFEST: &str = "manifest.json";
 pub const FILES: &str = "files.json";
@@ -37,12 +40,48 @@ pub struct Manifest {
     pub files_sha256: String,
 }
 
-/// The content of `files.json`: every regular file and symbolic link below `rootfs`.
+/// The content of `files.json`: everything below `rootfs`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Files {
     pub files: BTreeMap<String, FileEntry>,
     /// Path → target.
     pub links: BTreeMap<String, String>,
+    /// Older versions wrote none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub directories: BTreeMap<String, Access>,
+}
+
+/// Who may do what with a file or directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Access {
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+}
+
+impl Access {
+    pub fn of(metadata: &std::fs::Metadata) -> Access {
+        Access { mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid() }
+    }
+}
+
+impl Files {
+    pub fn read(dir: &Path) -> Result<Files> {
+        let path = dir.join(FILES);
+        let text = fs_err::read(&path)?;
+        serde_json::from_slice(&text).with_context(|| format!("{} is not readable", path.display()))
+    }
+
+    /// Is it one of those that were recorded?
+    pub fn names(&self, entry: &walk::Entry) -> bool {
+        let (path, kind) = (entry.path.to_string_lossy(), entry.metadata.file_type());
+        match kind {
+            _ if kind.is_symlink() => self.links.contains_key(&*path),
+            _ if kind.is_file() => self.files.contains_key(&*path),
+            _ if kind.is_dir() => self.directories.is_empty() || self.directories.contains_key(&*path),
+            _ => false,
+        }
+    }
 }
 
 /// A regular file as it was when the image was finished.
@@ -52,6 +91,9 @@ pub struct FileEntry {
     /// Seconds since 1970: whole seconds survive export and import.
     pub mtime: i64,
     pub sha256: String,
+    /// Older versions wrote none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
 }
 
 impl Manifest {

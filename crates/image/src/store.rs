@@ -9,10 +9,13 @@ use crate::check::{self, Damaged, Depth};
 use crate::clone;
 use crate::manifest::Manifest;
 use crate::registry::{Label, parts};
+use crate::strict;
 
 /// Marks of directories that are not, or no longer, images.
 pub(crate) const IMPORTING: &str = ".import-";
 const REMOVING: &str = ".removing-";
+/// Marks an image that was not built here.
+const IMPORTED: &str = ".imported";
 /// The digests of manifests in registries that an image came with, or was given.
 const DIGESTS: &str = "digests.json";
 
@@ -43,6 +46,8 @@ impl Store {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(images),
             entries => entries?,
         };
+        // Who is not its owner cannot, and need not.
+        let _ = close(&self.images_dir());
         for entry in entries {
             let entry = entry?;
             // A leading dot marks what is being unpacked or removed.
@@ -55,11 +60,12 @@ impl Store {
                 Err(error) => tracing::warn!("{}: {error:#}", entry.path().display()),
             }
         }
-        images.sort_by(|a, b| order(&b.manifest).cmp(&order(&a.manifest)));
+        images.sort_by(|a, b| order(b).cmp(&order(a)));
         Ok(images)
     }
 
-    /// The image of exactly this Kubernetes version; of several, the one built last.
+    /// The image of exactly this Kubernetes version; of several, the one built last. One from elsewhere, which says
+    /// itself when that was, does not take the place of one that was built here.
     pub fn find(&self, kubernetes_version: &str) -> Result<Option<NodeImage>> {
         Ok(self.list()?.into_iter().find(|image| image.manifest.kubernetes == kubernetes_version))
     }
@@ -131,7 +137,7 @@ impl Store {
     /// For changes other than a build, which has a lock of its own because it takes minutes. Whoever holds it
     /// knows that what an interrupted import or removal left is of no use to anybody.
     pub(crate) fn exclusive(&self) -> Result<fs_err::File> {
-        fs_err::create_dir_all(self.images_dir())?;
+        self.make_images_dir()?;
         let lock = fs_err::File::create(self.images_dir().join(".lock"))?;
         lock.file().lock()?;
         sweep(&self.images_dir(), &[IMPORTING, REMOVING])?;
@@ -140,6 +146,14 @@ impl Store {
 
     pub(crate) fn open(&self, name: &str) -> Result<Option<NodeImage>> {
         NodeImage::open(&self.images_dir().join(name))
+    }
+
+    pub(crate) fn make_images_dir(&self) -> Result<()> {
+        make_closed(&self.images_dir())
+    }
+
+    pub(crate) fn make_build_dir(&self) -> Result<()> {
+        make_closed(&self.build_dir())
     }
 
     pub(crate) fn images_dir(&self) -> PathBuf {
@@ -171,6 +185,20 @@ impl NodeImage {
     /// Seconds: the checksum of every file.
     pub fn verify(&self) -> Result<(), Damaged> {
         check::image(&self.dir, &self.manifest, Depth::Full)
+    }
+
+    pub fn is_built_here(&self) -> bool {
+        !self.dir.join(IMPORTED).exists()
+    }
+
+    pub(crate) fn mark_imported(&self) -> Result<()> {
+        Ok(fs_err::write(self.dir.join(IMPORTED), "")?)
+    }
+
+    /// For one that comes from elsewhere: every file is what its record says, and is in it.
+    pub(crate) fn verify_arrival(&self) -> Result<()> {
+        check::image(&self.dir, &self.manifest, Depth::Arrival)?;
+        strict::listed(&self.dir, &self.manifest)
     }
 
     /// What it is called in registries.
@@ -216,10 +244,25 @@ pub(crate) fn sweep(dir: &Path, prefixes: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Newest Kubernetes first, by number and not by letter; then the latest build.
-fn order(manifest: &Manifest) -> (Vec<u64>, &str) {
-    let numbers = manifest.kubernetes.trim_start_matches('v').split('.').map(|n| n.parse().unwrap_or(0));
-    (numbers.collect(), &manifest.built_at)
+/// Newest Kubernetes first, by number and not by letter; then what was built here; then the latest build.
+fn order(image: &NodeImage) -> (Vec<u64>, bool, &str) {
+    let version = image.manifest.kubernetes.trim_start_matches('v');
+    let numbers = version.split('.').map(|n| n.parse().unwrap_or(0));
+    (numbers.collect(), image.is_built_here(), &image.manifest.built_at)
+}
+
+/// Only its owner's: a root file system has programs that make everybody root.
+fn make_closed(dir: &Path) -> Result<()> {
+    fs_err::create_dir_all(dir)?;
+    Ok(close(dir)?)
+}
+
+fn close(dir: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    match std::fs::metadata(dir)?.permissions().mode() & 0o077 {
+        0 => Ok(()),
+        _ => std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700)),
+    }
 }
 
 fn or_none(names: &[String]) -> String {
@@ -253,6 +296,36 @@ mod tests {
         assert_eq!(names, ["v1.37.1-b", "v1.37.1-a", "v1.9.3-a"]);
         assert_eq!(store.find("v1.37.1").unwrap().unwrap().name, "v1.37.1-b");
         assert!(store.find("v1.36.4").unwrap().is_none());
+    }
+
+    #[test]
+    fn an_image_from_elsewhere_does_not_take_the_place_of_a_build() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        put(&store, "v1.37.1-a", "v1.37.1", "2026-01-01T00:00:00Z");
+        put(&store, "v1.37.1-evil", "v1.37.1", "2099-01-01T00:00:00Z");
+        store.get("v1.37.1-evil").unwrap().mark_imported().unwrap();
+        assert_eq!(store.find("v1.37.1").unwrap().unwrap().name, "v1.37.1-a");
+        store.remove("v1.37.1-a").unwrap();
+        assert_eq!(store.find("v1.37.1").unwrap().unwrap().name, "v1.37.1-evil");
+    }
+
+    #[test]
+    fn the_store_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path());
+        // As older versions left it.
+        put(&store, "v1.37.1-a", "v1.37.1", "2026-01-01T00:00:00Z");
+        let set =
+            |mode| std::fs::set_permissions(store.images_dir(), PermissionsExt::from_mode(mode)).unwrap();
+        let mode = || std::fs::metadata(store.images_dir()).unwrap().permissions().mode() & 0o7777;
+        set(0o755);
+        store.list().unwrap();
+        assert_eq!(mode(), 0o700);
+        set(0o755);
+        drop(store.exclusive().unwrap());
+        assert_eq!(mode(), 0o700);
     }
 
     #[test]

@@ -38,6 +38,9 @@ mod tests {
         );
         let container = find("DaemonSet").pointer("/spec/template/spec/containers/0").expect("a container");
         assert_eq!(container.pointer("/readinessProbe/httpGet/port"), Some(&5001.into()));
+        let environment = container.pointer("/env").and_then(|e| e.as_array()).expect("an environment");
+        let delete = environment.iter().find(|e| e["name"] == "REGISTRY_STORAGE_DELETE_ENABLED");
+        assert_eq!(delete.map(|e| &e["value"]), Some(&"false".into()));
         assert!(!serde_json::to_string(&objects).expect("json").contains("{Port}"));
     }
 }

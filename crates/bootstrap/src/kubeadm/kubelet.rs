@@ -42,6 +42,8 @@ pub fn configuration(cluster: &Cluster, options: &Options) -> Value {
         "registryPullQPS": 0,
         "resolvConf": paths::RESOLV_CONF,
         "rotateCertificates": true,
+        // What a pod does not say is the runtime's profile, not none at all.
+        "seccompDefault": true,
         "serializeImagePulls": false,
         "staticPodPath": paths::MANIFESTS,
         // How soon the API hears of static pods that started before it did (default 1m).

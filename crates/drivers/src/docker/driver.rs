@@ -21,7 +21,7 @@ use crate::faults::Faults;
 use crate::machine::{self, Paths};
 use crate::native::cgroup::{Cgroup, Version};
 use crate::native::launch::Launch;
-use crate::native::{any_image, command, faults, guard, host};
+use crate::native::{command, faults, guard, host, lender};
 use crate::process;
 
 #[async_trait]
@@ -41,12 +41,13 @@ impl Driver for Docker {
     async fn network_up(&self, cluster: &Cluster) -> Result<Vec<Notice>> {
         let notices = host::prepare(&self.home, cluster)?;
         // Rules before the bridge: at no time is there a bridge without guards.
-        guard::up(&self.home, cluster, &any_image(&self.home)?, guard::Publish::Ports)?;
+        let image = lender::of_cluster(&self.home, cluster)?;
+        guard::up(&self.home, cluster, &image, guard::Publish::Ports)?;
         let client = self.client().await?;
         match network::up(client, &self.home, &self.owner(), cluster).await {
             Ok(()) => Ok(notices),
             Err(e) => {
-                guard::down(&self.home, &cluster.name, &any_image(&self.home)?)?;
+                guard::down(&self.home, &cluster.name, &image)?;
                 Err(e)
             }
         }
@@ -57,7 +58,7 @@ impl Driver for Docker {
         if forget {
             machine::sweep(&self.home.machines(), profile)?;
             network::down(self.client().await?, &self.home, &self.owner(), profile).await?;
-            let image = any_image(&self.home).unwrap_or_else(|_| "/".into());
+            let image = lender::of_profile(&self.home, profile).unwrap_or_else(|_| "/".into());
             guard::down(&self.home, profile, &image)?;
             faults::forget(&self.home, profile, &image)?;
         }
@@ -87,6 +88,7 @@ impl Driver for Docker {
     }
 
     async fn boot(&self, spec: &MachineSpec) -> Result<()> {
+        machine::note(&self.home)?;
         let client = self.client().await?;
         let found = container::inspect(client, &spec.name).await?;
         if let Some(found) = &found {
@@ -216,7 +218,7 @@ impl Driver for Docker {
         if !network::is_up(self.client().await?, &self.home, cluster, running).await? {
             return Ok(false);
         }
-        let Ok(image) = any_image(&self.home) else { return Ok(false) };
+        let Ok(image) = lender::of_cluster(&self.home, cluster) else { return Ok(false) };
         let (home, profile) = (self.home.clone(), cluster.name.clone());
         Ok(tokio::task::spawn_blocking(move || guard::is_up(&home, &profile, &image)).await?)
     }

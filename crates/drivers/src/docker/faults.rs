@@ -9,10 +9,10 @@ use netlink::Netlink;
 use super::{Docker, container};
 use crate::faults::{Faults, Loss};
 use crate::machine::Paths;
-use crate::native::any_image;
 use crate::native::cgroup::Cgroup;
 use crate::native::faults::{kill_program, programs, rules, tc};
 use crate::native::guard;
+use crate::native::lender;
 use crate::native::network::NODE_LINK;
 
 #[async_trait]
@@ -44,11 +44,12 @@ impl Faults for Docker {
             cables.insert(machine.to_owned(), cable);
         }
         let cable = |machine: &str| cables.get(machine).cloned().unwrap_or_default();
-        guard::nft(&any_image(&self.home)?, &rules::rules(&self.home, profile, losses, cable))
+        let image = lender::of_profile(&self.home, profile)?;
+        guard::nft(&image, &rules::rules(&self.home, profile, losses, cable))
     }
 
     async fn delay(&self, machine: &str, slowness: Option<Slowness>) -> Result<()> {
-        let rootfs = any_image(&self.home)?;
+        let rootfs = lender::of_machine(&self.home, machine)?;
         let Some(init) = Paths::new(&self.home, machine).running() else { return Ok(()) };
         let Some(cable) = self.cable(machine).await? else { return Ok(()) };
         for (inside, link) in [(None, cable), (Some(init.pid), NODE_LINK.to_owned())] {

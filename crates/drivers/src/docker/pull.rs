@@ -188,7 +188,7 @@ async fn take(
     };
     let taking = tokio::task::spawn_blocking(move || {
         let wrote = |done: u64| progress(at(done.min(total.saturating_sub(1))));
-        let image = image::from_engine(&own, reader, &told, &wrote)?;
+        let image = image::from_engine(&own, reader, (&told, total), &wrote)?;
         progress(at(total));
         anyhow::Ok(image)
     });

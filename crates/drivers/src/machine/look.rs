@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use model::node_spec::NodeFile;
@@ -23,13 +23,6 @@ pub fn of_home(home: &Home) -> Vec<(String, DriverKind)> {
 /// `None` when there is no such machine.
 pub fn driver_of(home: &Home, machine: &str) -> Option<DriverKind> {
     Paths::new(home, machine).driver()
-}
-
-/// A machine whose root lies on this directory, running or not.
-pub fn on_image(home: &Home, rootfs: &Path) -> Option<String> {
-    let entries = std::fs::read_dir(home.machines()).ok()?;
-    let mut names = entries.flatten().filter_map(|e| e.file_name().into_string().ok());
-    names.find(|name| Paths::new(home, name).image_rootfs().is_ok_and(|used| used == rootfs))
 }
 
 /// Directory shared with a machine: the agent's socket is in it.

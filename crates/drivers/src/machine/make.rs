@@ -20,6 +20,9 @@ pub async fn create(home: &Home, spec: &MachineSpec, driver: DriverKind) -> Resu
     if paths.exists() {
         return Ok(());
     }
+    // A home is listed as long as it has this directory.
+    fs_err::create_dir_all(home.machines())?;
+    super::note(home)?;
     let spec = spec.clone();
     tokio::task::spawn_blocking(move || make(&paths, &spec, driver)).await?
 }

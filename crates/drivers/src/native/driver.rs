@@ -16,7 +16,7 @@ use tokio::process::Command;
 
 use super::cgroup::{Cgroup, Limits};
 use super::launch::Launch;
-use super::{Native, any_image, command, faults, firewall, guard, host, network, preflight};
+use super::{Native, command, faults, firewall, guard, host, lender, network, preflight};
 use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
 use crate::faults::Faults;
 use crate::machine::{self, Paths, fresh_dir};
@@ -41,7 +41,7 @@ impl Driver for Native {
         let own = self.list().await?.into_iter().filter(|m| m.profile.as_deref() == Some(&cluster.name));
         let machines: Vec<String> = own.map(|m| m.name).collect();
         // Rules before the bridge: at no time is there a bridge without guards.
-        let image = any_image(&self.home)?;
+        let image = lender::of_cluster(&self.home, cluster)?;
         guard::up(&self.home, cluster, &image, guard::Publish::Nothing)?;
         notices.extend(firewall::open(&self.home, cluster, &image)?);
         network::up(&self.home, cluster, &machines).await?;
@@ -55,7 +55,7 @@ impl Driver for Native {
         // What this home did not make is not its to take away.
         if network::is_recorded(&self.home, profile) {
             if forget {
-                let image = any_image(&self.home).unwrap_or_else(|_| "/".into());
+                let image = lender::of_profile(&self.home, profile).unwrap_or_else(|_| "/".into());
                 firewall::close(&self.home, profile, &image);
                 guard::down(&self.home, profile, &image)?;
                 faults::forget(&self.home, profile, &image)?;
@@ -83,6 +83,7 @@ impl Driver for Native {
     }
 
     async fn boot(&self, spec: &MachineSpec) -> Result<()> {
+        machine::note(&self.home)?;
         let paths = Paths::new(&self.home, &spec.name);
         let pid = match paths.running() {
             Some(identity) => identity.pid,
@@ -148,7 +149,7 @@ impl Driver for Native {
         if !network::is_up(&self.home, cluster, running).await? {
             return Ok(false);
         }
-        let Ok(image) = any_image(&self.home) else { return Ok(false) };
+        let Ok(image) = lender::of_cluster(&self.home, cluster) else { return Ok(false) };
         let (home, cluster) = (self.home.clone(), cluster.clone());
         let look =
             move || guard::is_up(&home, &cluster.name, &image) && firewall::is_open(&home, &cluster, &image);

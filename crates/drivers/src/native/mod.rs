@@ -17,6 +17,7 @@ mod firewall;
 pub(crate) mod guard;
 pub(crate) mod host;
 pub(crate) mod launch;
+pub(crate) mod lender;
 pub mod loop_device;
 mod mount;
 pub(crate) mod mounts;
@@ -61,10 +62,4 @@ impl Native {
 /// Whether machines of this host find cgroup v1.
 pub fn cgroup_v1() -> anyhow::Result<bool> {
     Ok(matches!(cgroup::Version::of_host()?, cgroup::Version::V1(_)))
-}
-
-/// The root of an image, to borrow programs from.
-pub(crate) fn any_image(home: &Home) -> anyhow::Result<std::path::PathBuf> {
-    let images = image::Store::new(home.cache()).list()?;
-    Ok(anyhow::Context::context(images.first(), "no node image is in the store")?.rootfs())
 }

@@ -27,7 +27,7 @@ pub async fn assemble(
 ) -> Result<NodeImage> {
     let shell = Shell::new("image", &build.log);
     let images_dir = build.store.images_dir();
-    fs_err::create_dir_all(&images_dir)?;
+    build.store.make_images_dir()?;
     // Under the build's lock there is no other: all of them were interrupted.
     sweep(&images_dir, &[UNFINISHED])?;
     let work = images_dir.join(format!("{UNFINISHED}{name}"));

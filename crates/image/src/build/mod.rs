@@ -44,6 +44,8 @@ pub struct BuildOptions {
     pub log: Option<PathBuf>,
     /// How many things a compiler does at once; the number of cores unless named.
     pub jobs: Option<usize>,
+    /// Debian's packages as they are now, also where the cache has older ones.
+    pub refresh: bool,
 }
 
 /// What happens during a build, for a progress display.
@@ -108,10 +110,12 @@ pub async fn build(
         let packages: Vec<_> = missing.iter().map(|tool| tool.package).collect();
         bail!("building a node image needs the Debian packages {}", packages.join(" "));
     }
-    fs_err::create_dir_all(store.build_dir())?;
+    store.make_build_dir()?;
     let log = Log::open(&options.log.unwrap_or_else(|| store.build_dir().join("build.log")))?;
     let toolchain = golang::toolchain(&Shell::new("go", &log)).await?;
-    let recipes = recipe::recipes(pins, kubernetes);
+    let refreshed =
+        options.refresh.then(|| jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+    let recipes = recipe::recipes(pins, kubernetes, refreshed);
     let name = recipe::image_name(version, &recipes, &toolchain, &pins.busybox.tag);
     if let Some(there) = store.open(&name)? {
         Step::begin(progress, "image").finish(true);
@@ -149,7 +153,7 @@ pub async fn build_node_programs(
     progress: Events<'_>,
 ) -> Result<()> {
     let kubernetes = pins::pins().kubernetes(version)?;
-    fs_err::create_dir_all(store.build_dir())?;
+    store.make_build_dir()?;
     let log = Log::open(&options.log.unwrap_or_else(|| store.build_dir().join("build.log")))?;
     let toolchain = golang::toolchain(&Shell::new("go", &log)).await?;
     let _lock = alone(store, progress).await?;
@@ -193,7 +197,7 @@ impl<'a> Build<'a> {
     async fn make(&self, recipe: &Recipe, work: &std::path::Path) -> Result<()> {
         let shell = Shell::new(recipe.name, &self.log);
         match &recipe.make {
-            Make::Debian { packages } => debian::build(&shell, &recipe.version, packages, work).await,
+            Make::Debian { packages, .. } => debian::build(&shell, &recipe.version, packages, work).await,
             Make::Pause { kubernetes } => {
                 pause::build(&shell, self.pins, &recipe.version, kubernetes, work).await
             }

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::debian::LATER;
 use crate::hash;
 use crate::pins::{Kubernetes, Pins};
 
@@ -30,6 +31,11 @@ pub enum Make {
     /// A root file system of Debian packages.
     Debian {
         packages: Vec<String>,
+        /// Suites beside that of the release.
+        later: Vec<&'static str>,
+        /// When newer packages were asked for. Others take what the cache has.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        refreshed: Option<String>,
     },
 }
 
@@ -99,14 +105,14 @@ fn key(inputs: &str) -> String {
 
 /// All components of a Kubernetes version: the Debian root first, because it needs the network and not the
 /// cores, then the Go programs, the small ones first, so that a mistake shows early.
-pub fn recipes(pins: &Pins, kubernetes: &Kubernetes) -> Vec<Recipe> {
+pub fn recipes(pins: &Pins, kubernetes: &Kubernetes, refreshed: Option<String>) -> Vec<Recipe> {
     let shared = |name: &str| pins.components.get(name).cloned().unwrap_or_default();
     let go = |name, version: &str, make| Recipe { name, version: version.to_owned(), make: Make::Go(make) };
     vec![
         Recipe {
             name: "debian",
             version: pins.debian.suite.clone(),
-            make: Make::Debian { packages: pins.debian.packages.clone() },
+            make: Make::Debian { packages: pins.debian.packages.clone(), later: LATER.to_vec(), refreshed },
         },
         Recipe {
             name: "pause",
@@ -263,7 +269,7 @@ mod tests {
     #[test]
     fn every_module_is_pinned_by_checksum() {
         for kubernetes in &pins().kubernetes {
-            for recipe in recipes(pins(), kubernetes) {
+            for recipe in recipes(pins(), kubernetes, None) {
                 assert!(!recipe.version.is_empty(), "{}", recipe.name);
                 let Make::Go(go) = recipe.make else { continue };
                 for module in go.modules {
@@ -275,7 +281,7 @@ mod tests {
 
     #[test]
     fn keys_depend_on_what_goes_in_and_are_shared_where_nothing_differs() {
-        let of = |index: usize| recipes(pins(), &pins().kubernetes[index]);
+        let of = |index: usize| recipes(pins(), &pins().kubernetes[index], None);
         let directory = |recipes: &[Recipe], name: &str, toolchain: &str| {
             recipes.iter().find(|recipe| recipe.name == name).unwrap().directory(toolchain)
         };
@@ -286,6 +292,21 @@ mod tests {
         let name = |tag| image_name("v1.37.1", &newest, "go1", tag);
         assert_ne!(name("1.37"), name("1.38"));
         assert!(name("1.37").starts_with("v1.37.1-") && name("1.37").len() == "v1.37.1-".len() + 12);
+    }
+
+    #[test]
+    fn a_refresh_makes_debians_part_again_and_no_other() {
+        let kubernetes = &pins().kubernetes[0];
+        let plain = recipes(pins(), kubernetes, None);
+        let (first, second) =
+            (recipes(pins(), kubernetes, Some("1".into())), recipes(pins(), kubernetes, Some("2".into())));
+        for ((plain, first), second) in plain.iter().zip(&first).zip(&second) {
+            let [plain, first, second] = [plain, first, second].map(|recipe| recipe.directory("go1"));
+            let differ = (plain != first, first != second);
+            assert_eq!(differ, (plain.starts_with("debian-"), plain.starts_with("debian-")), "{plain}");
+        }
+        // As before there was such a thing: what is in caches stays of use.
+        assert!(!serde_json::to_string(&plain).unwrap().contains("refreshed"));
     }
 
     #[test]

@@ -26,7 +26,8 @@ pub fn client(reference: &Reference, plain: bool) -> Result<Client, RegistryErro
         user_agent: concat!("manykube/", env!("CARGO_PKG_VERSION")),
         // No proxy reaches this machine's own registry: one that is never used takes the place of the environment's.
         http_proxy: local.then(|| "http://127.0.0.1".to_owned()),
-        no_proxy: local.then(|| "*".to_owned()),
+        // The star stands for names alone.
+        no_proxy: local.then(|| "*,127.0.0.0/8,::1".to_owned()),
         ..ClientConfig::default()
     };
     Client::try_from(config).map_err(|e| failed(reference, e))

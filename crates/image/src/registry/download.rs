@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use futures::TryStreamExt as _;
 use oci_client::Client;
 use oci_client::client::BlobResponse;
-use oci_client::manifest::OciDescriptor;
 
 use super::client::{failed, root};
+use super::layer::Wanted;
 use super::{Doing, LayerEvent, LayerProgress, Reference, RegistryError};
 
 /// How often a connection may break without having brought anything.
@@ -19,28 +19,26 @@ const TRIES: u32 = 3;
 pub async fn download(
     registry: &Client,
     reference: &Reference,
-    layer: &OciDescriptor,
-    (name, dir): (&str, &Path),
+    layer: &Wanted,
+    dir: &Path,
     progress: &LayerProgress,
 ) -> Result<PathBuf> {
-    let total = u64::try_from(layer.size).unwrap_or(0);
-    let path = dir.join(layer.digest.trim_start_matches("sha256:"));
+    let total = layer.size;
+    let path = dir.join(layer.file_name());
     let mut tries = 0;
     loop {
         let before = length(&path);
-        progress(LayerEvent { layer: name.to_owned(), doing: Doing::Receiving, done: before, total });
+        let told =
+            |done| progress(LayerEvent { layer: layer.name.clone(), doing: Doing::Receiving, done, total });
+        told(before);
         if before == total {
             return Ok(path);
         }
-        let told =
-            |done| progress(LayerEvent { layer: name.to_owned(), doing: Doing::Receiving, done, total });
         let Err(error) = more(registry, reference, layer, &path, before.min(total), &told).await else {
-            // A registry that ends too soon, or sends too much, is asked again as well.
-            match length(&path) {
-                now if now == total => continue,
-                now if now > total => fs_err::remove_file(&path)?,
-                _ => {}
+            if length(&path) == total {
+                continue;
             }
+            // A registry that ends too soon is asked again as well.
             tries += 1;
             if tries == TRIES {
                 let why = format!("it sends {} of {total} bytes of {}", length(&path), layer.digest);
@@ -64,12 +62,12 @@ fn length(path: &Path) -> u64 {
 async fn more(
     registry: &Client,
     reference: &Reference,
-    layer: &OciDescriptor,
+    layer: &Wanted,
     path: &Path,
     from: u64,
     told: &(dyn Fn(u64) + Send + Sync),
 ) -> Result<()> {
-    let answer = registry.pull_blob_stream_partial(reference.inner(), layer, from, None).await;
+    let answer = registry.pull_blob_stream_partial(reference.inner(), &*layer.digest, from, None).await;
     let (mut stream, mut done) = match answer.map_err(|e| failed(reference, e))? {
         BlobResponse::Partial(stream) => (stream, from),
         // It cannot begin in the middle.
@@ -81,8 +79,14 @@ async fn more(
     let broken =
         |e: std::io::Error| RegistryError::Unreachable { host: reference.host().to_owned(), why: root(&e) };
     while let Some(piece) = stream.try_next().await.map_err(broken)? {
-        file.write_all(&piece).with_context(|| format!("keeping {}", layer.digest))?;
         done += piece.len() as u64;
+        // It may go on until the disk is full.
+        if done > layer.size {
+            fs_err::remove_file(path)?;
+            let why = format!("it sends more than the {} bytes of {}", layer.size, layer.digest);
+            return Err(RegistryError::Registry { host: reference.host().to_owned(), why }.into());
+        }
+        file.write_all(&piece).with_context(|| format!("keeping {}", layer.digest))?;
         told(done);
     }
     Ok(())

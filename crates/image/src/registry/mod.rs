@@ -3,6 +3,9 @@
 mod client;
 mod documents;
 mod download;
+#[cfg(test)]
+mod hostile_tests;
+mod layer;
 mod login;
 mod pack;
 pub(crate) mod parts;
@@ -54,6 +57,8 @@ pub enum RegistryError {
     NotOurs,
     #[error("it is for {0} machines, and this is {this}", this = crate::build::architecture())]
     Architecture(String),
+    #[error("its manifest has {0:?} where a digest belongs")]
+    NotADigest(String),
     #[error("{what} is {found}, not {wanted}")]
     Digest { what: String, wanted: String, found: String },
     #[error("it takes {} on the disk of {}, which has {} left", crate::human_size(*needed), dir.display(), crate::human_size(*free))]

@@ -49,6 +49,7 @@ pub fn pack(image: &NodeImage, part: Part, dir: &Path, progress: &LayerProgress)
 mod tests {
     use super::*;
     use crate::arrival::{Arrival, unpack_file};
+    use crate::bounds::Room;
     use crate::manifest::{FILES, Manifest, sample};
     use crate::store::Store;
     use std::io::Read as _;
@@ -81,14 +82,14 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let (here, there) = (Store::new(&dir.path().join("here")), Store::new(&dir.path().join("there")));
         let image = image_in(&here);
-        let arrival = Arrival::new(&there).expect("an arrival");
+        let (arrival, room) = (Arrival::new(&there).expect("an arrival"), Room::of(0));
         for part in Part::ALL {
             let mut packed = pack(&image, part, dir.path(), &|_| ()).expect("a layer");
             let mut bytes = Vec::new();
             packed.file.read_to_end(&mut bytes).expect("its bytes");
             let file = dir.path().join(part.name());
             std::fs::write(&file, bytes).expect("a file");
-            let (digest, unpacked) = unpack_file(&file, &arrival.rootfs(), &|_| ()).expect("a digest");
+            let (digest, unpacked) = unpack_file(&file, &arrival.rootfs(), &room, &|_| ()).expect("a digest");
             unpacked.expect("a whole layer");
             assert_eq!(digest, packed.layer.digest);
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use tar::{EntryType, Header};
 
-use crate::manifest::{FILES, MANIFEST};
+use crate::manifest::{FILES, Files, MANIFEST};
 use crate::store::NodeImage;
 use crate::walk::{self, Entry};
 
@@ -76,7 +76,7 @@ pub fn pack<W: Write>(image: &NodeImage, part: Part, to: W, wrote: &dyn Fn(u64))
         return Ok(tar.into_inner()?);
     }
     let rootfs = image.rootfs();
-    for entry in chosen(&walk::tree(&rootfs)?, part) {
+    for entry in chosen(&recorded(image)?, part) {
         use std::os::unix::fs::MetadataExt as _;
         let (path, metadata) = (&entry.path, &entry.metadata);
         if metadata.is_dir() {
@@ -93,9 +93,15 @@ pub fn pack<W: Write>(image: &NodeImage, part: Part, to: W, wrote: &dyn Fn(u64))
     Ok(tar.into_inner()?)
 }
 
+/// What is not in the image's list would be refused by those who take it.
+fn recorded(image: &NodeImage) -> Result<Vec<Entry>> {
+    let files = Files::read(&image.dir)?;
+    Ok(walk::tree(&image.rootfs())?.into_iter().filter(|entry| files.names(entry)).collect())
+}
+
 /// Bytes of the files in a part.
 pub fn size(image: &NodeImage, part: Part) -> Result<u64> {
-    let entries = walk::tree(&image.rootfs())?;
+    let entries = recorded(image)?;
     let files = chosen(&entries, part).into_iter().filter(|e| e.metadata.is_file());
     Ok(files.map(|e| e.metadata.len()).sum())
 }

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use oci_client::Client;
-use oci_client::manifest::OciDescriptor;
 use oci_client::secrets::RegistryAuth;
+use tokio::sync::Mutex;
 
 use super::client::{auth, client, failed};
-use super::documents::{Label, TITLE};
+use super::documents::Label;
 use super::download::download;
+use super::layer::Wanted;
 use super::{Doing, LayerEvent, LayerProgress, Login, Reference, RegistryError, name_user};
 use crate::arrival::{self, Arrival};
+use crate::bounds::Room;
 use crate::store::{NodeImage, Store};
 
 /// Brings the image to the store unless it is there, and the digest that the name stands for. Nothing of it is
@@ -53,18 +55,21 @@ async fn fetch(
         image.add_digest(&digest)?;
         return Ok((image, digest));
     }
-    let sizes = manifest.layers.iter().map(|l| u64::try_from(l.size).unwrap_or(0));
-    arrival::room(store, sizes.sum::<u64>() + label.size)?;
+    let layers = manifest.layers.iter().map(Wanted::read).collect::<Result<Vec<_>, _>>()?;
+    let compressed = layers.iter().fold(0, |sum: u64, layer| sum.saturating_add(layer.size));
+    arrival::room(store, compressed.saturating_add(label.size))?;
     let own = store.clone();
     let arrival = tokio::task::spawn_blocking(move || Arrival::new(&own)).await??;
     let rootfs = arrival.rootfs();
     // Not swept with what else is left half-done: it is what the next try goes on with.
     let kept = store.images_dir().join(PULLING);
     fs_err::create_dir_all(&kept)?;
-    let layers = manifest.layers.iter();
-    let layers = layers.map(|layer| one(registry, reference, layer, &kept, &rootfs, progress.clone()));
+    // Fetched at the same time and unpacked one after the other: what tar sees of a path is still true when it
+    // writes there.
+    let unpacking = Mutex::new(Room::of(label.size));
+    let one = |layer| one(registry, reference, layer, (&kept, &rootfs), &unpacking, progress.clone());
     // All come to an end before what they wrote is thrown away because of one.
-    let ended = futures::future::join_all(layers).await;
+    let ended = futures::future::join_all(layers.iter().map(one)).await;
     ended.into_iter().collect::<Result<()>>()?;
     let image = {
         let digest = digest.clone();
@@ -80,29 +85,30 @@ const PULLING: &str = ".pulling";
 async fn one(
     registry: &Client,
     reference: &Reference,
-    layer: &OciDescriptor,
-    kept: &Path,
-    rootfs: &Path,
+    layer: &Wanted,
+    (kept, rootfs): (&Path, &Path),
+    unpacking: &Mutex<Room>,
     progress: Arc<LayerProgress>,
 ) -> Result<()> {
-    let title = layer.annotations.as_ref().and_then(|a| a.get(TITLE));
-    let short = || layer.digest.chars().skip("sha256:".len()).take(12).collect();
-    let name: String = title.cloned().unwrap_or_else(short);
-    let file = download(registry, reference, layer, (&name, kept), &*progress).await?;
-    let (rootfs, wanted) = (rootfs.to_owned(), layer.digest.clone());
-    let total = u64::try_from(layer.size).unwrap_or(0);
-    tokio::task::spawn_blocking(move || {
-        let told = |done| progress(LayerEvent { layer: name.clone(), doing: Doing::Unpacking, done, total });
-        let (found, unpacked) = arrival::unpack_file(&file, &rootfs, &told)?;
+    let file = download(registry, reference, layer, kept, &*progress).await?;
+    let mut room = unpacking.lock().await;
+    let (rootfs, left, layer) = (rootfs.to_owned(), room.clone(), layer.clone());
+    let digest = layer.digest.clone();
+    *room = tokio::task::spawn_blocking(move || {
+        let total = layer.size;
+        let told =
+            |done| progress(LayerEvent { layer: layer.name.clone(), doing: Doing::Unpacking, done, total });
+        let (found, unpacked) = arrival::unpack_file(&file, &rootfs, &left, &told)?;
         // It says more than where in the middle it could not be unpacked.
-        if found != wanted {
+        if found != layer.digest {
             // What is wrong stays wrong however often it is gone on with.
             fs_err::remove_file(&file)?;
-            let what = format!("the layer {name} that came");
-            return Err(RegistryError::Digest { what, wanted, found }.into());
+            let what = format!("the layer {} that came", layer.name);
+            return Err(RegistryError::Digest { what, wanted: layer.digest, found }.into());
         }
-        unpacked
+        unpacked.map(|()| left)
     })
     .await?
-    .with_context(|| format!("unpacking the layer {}", layer.digest))
+    .with_context(|| format!("unpacking the layer {digest}"))?;
+    Ok(())
 }

@@ -159,7 +159,9 @@ pub fn purge(ctx: &Ctx) -> Result<()> {
     let failed = |e: std::io::Error| {
         Fault::new(Reason::HostPurge, format!("Unable to remove {}: {e}", root.display()))
     };
-    for name in OURS {
+    let own = Home::new(root, None);
+    let (cache, other) = (own.cache(), drivers::machine::other_user(&own));
+    for name in OURS.into_iter().filter(|name| *name != "cache" || other.is_none()) {
         let path = root.join(name);
         let removed =
             if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
@@ -169,6 +171,10 @@ pub fn purge(ctx: &Ctx) -> Result<()> {
         }
     }
     match std::fs::remove_dir(root) {
+        Err(e) if e.kind() == std::io::ErrorKind::DirectoryNotEmpty && other.is_some() => {
+            let node = other.map(|node| node.to_string()).unwrap_or_default();
+            ctx.warn(format!("{} is what {node} is made of, and is kept", cache.display()));
+        }
         Err(e) if e.kind() == std::io::ErrorKind::DirectoryNotEmpty => {
             ctx.warn(format!("{} has files that are not ours and is kept", root.display()));
         }

@@ -123,7 +123,7 @@ async fn build(ctx: &Ctx, version: &str, programs: bool) -> Result<()> {
     let store = Store::new(ctx.home.cache());
     can_build(ctx, version)?;
     let log = ctx.home.logs().join(format!("node-image-{version}.log"));
-    let options = BuildOptions { log: Some(log), jobs: None };
+    let options = BuildOptions { log: Some(log), ..BuildOptions::default() };
     if programs {
         image::build_node_programs(&store, version, options, &|e| show(ctx, e)).await.map(drop)
     } else {

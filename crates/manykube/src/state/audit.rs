@@ -54,11 +54,11 @@ impl Entry {
 }
 
 /// The command line without the values of flags that are secrets by their names: kubectl's --token, --password,
-/// --from-literal and the like.
+/// --from-literal and the like, and what is handed to a build.
 pub fn without_secrets(words: &[String]) -> String {
     let is_secret = |flag: &str| {
         let name = flag.trim_start_matches('-').to_ascii_lowercase();
-        let named = ["token", "password", "secret", "literal", "docker-password"];
+        let named = ["token", "password", "secret", "literal", "build-arg", "build-env", "build-opt"];
         flag.starts_with("--") && named.iter().any(|part| name.contains(part))
     };
     let mut hide = false;
@@ -122,6 +122,10 @@ mod tests {
             without_secrets(&words),
             "-- create secret generic x --from-literal=*** --token *** --password --v=3 get --as me"
         );
+        let words =
+            "build . --build-arg KEY=x --build-env=KEY=x --build-opt build-arg:KEY=x -t a:1".split(' ');
+        let words: Vec<String> = words.map(str::to_owned).collect();
+        assert_eq!(without_secrets(&words), "build . --build-arg *** --build-env=*** --build-opt *** -t a:1");
     }
 
     #[test]

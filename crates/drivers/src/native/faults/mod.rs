@@ -13,7 +13,7 @@ use rustix::process::Signal;
 
 use super::cgroup::Cgroup;
 use super::network::{NODE_LINK, cable_name};
-use super::{Native, any_image, guard};
+use super::{Native, guard, lender};
 use crate::faults::{Faults, Loss};
 use crate::machine::Paths;
 use crate::process::{self, Handle};
@@ -32,13 +32,13 @@ impl Faults for Native {
 
     async fn lose(&self, profile: &str, losses: &[Loss]) -> Result<()> {
         guard::nft(
-            &any_image(&self.home)?,
+            &lender::of_profile(&self.home, profile)?,
             &rules::rules(&self.home, profile, losses, |m| cable_name(&self.home, m)),
         )
     }
 
     async fn delay(&self, machine: &str, slowness: Option<Slowness>) -> Result<()> {
-        let rootfs = any_image(&self.home)?;
+        let rootfs = lender::of_machine(&self.home, machine)?;
         let Some(init) = Paths::new(&self.home, machine).running() else { return Ok(()) };
         let ends = [(None, cable_name(&self.home, machine)), (Some(init.pid), NODE_LINK.to_owned())];
         for (inside, link) in ends {

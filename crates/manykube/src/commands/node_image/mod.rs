@@ -39,6 +39,9 @@ pub enum Command {
         /// Only kubelet and kube-proxy, for nodes of an older version than their cluster
         #[arg(long)]
         kubelet: bool,
+        /// With Debian's packages as they are now, not as they were when the cache got them
+        #[arg(long, conflicts_with = "kubelet")]
+        refresh: bool,
         /// How many things a compiler does at once
         #[arg(long, value_name = "N")]
         jobs: Option<usize>,
@@ -86,8 +89,9 @@ pub enum Command {
 pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     let store = Store::new(ctx.home.cache());
     match &args.command {
-        Command::Build { kubernetes_version, kubelet, jobs } => {
-            build(ctx, &store, kubernetes_version.as_deref(), *kubelet, *jobs)?
+        Command::Build { kubernetes_version, kubelet, refresh, jobs } => {
+            let options = BuildOptions { jobs: *jobs, refresh: *refresh, ..BuildOptions::default() };
+            build(ctx, &store, kubernetes_version.as_deref(), *kubelet, options)?
         }
         Command::List => {
             let rows = image::rows(&store)?;
@@ -130,7 +134,13 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-fn build(ctx: &Ctx, store: &Store, version: Option<&str>, kubelet: bool, jobs: Option<usize>) -> Result<()> {
+fn build(
+    ctx: &Ctx,
+    store: &Store,
+    version: Option<&str>,
+    kubelet: bool,
+    options: BuildOptions,
+) -> Result<()> {
     let asked = version.unwrap_or(image::default_version());
     let version =
         image::resolve_version(asked).map_err(|e| Fault::new(Reason::VersionUnavailable, e.to_string()))?;
@@ -149,7 +159,6 @@ fn build(ctx: &Ctx, store: &Store, version: Option<&str>, kubelet: bool, jobs: O
     let what = if kubelet { "kubelet" } else { "node image" };
     let phase = format!("Building the {what} of Kubernetes {version}");
     ctx.emit(Event::PhaseStarted { phase: phase.clone(), step: None });
-    let options = BuildOptions { jobs, ..BuildOptions::default() };
     let show = |event| {
         pass(&event);
         if let Some(event) = progress(&phase, event) {
@@ -206,8 +215,8 @@ fn refuse_if_used(ctx: &Ctx, store: &Store, name: &str) -> Result<()> {
     // An image that cannot be read any more is nobody's root.
     let Ok(image) = store.get(name) else { return Ok(()) };
     match drivers::machine::on_image(&ctx.home, &image.rootfs()) {
-        Some(machine) => {
-            let message = format!("The node image {name} is what node \"{machine}\" is made of");
+        Some(node) => {
+            let message = format!("The node image {name} is what {node} is made of");
             Err(Fault::new(Reason::ImageUnusable, message).advice("Delete the cluster first").into())
         }
         None => Ok(()),
