@@ -1,18 +1,22 @@
 //! Settings of the whole host that machines need or that their kubelets change.
 //!
-//! What is the host's is noted once for all homes, in /run: it lasts as long as the settings do. The
-//! last machine on the host puts it back. What is a network namespace's belongs to the home that
-//! works in it.
+//! What they were is noted once for all homes, in /run: it lasts as long as the settings do. The last machine on the host
+//! puts it back; forwarding, which is a network namespace's, the last of our bridges there. A command that has
+//! prepared the host counts as a machine until it ends.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use ipnet::Ipv4Net;
+use model::address::overlap;
 use model::{Cluster, Home};
+use netlink::Netlink;
 
-use super::cgroup;
 use super::needs::{self, Crowd};
+use super::network::{self, BRIDGES};
 use super::settings::{self, Raised, Settings};
+use super::{cgroup, commands, forwarding};
 use crate::driver::Notice;
 use crate::machine::Paths;
 use crate::process::{self, Identity};
@@ -42,19 +46,60 @@ fn run() -> &'static Path {
 }
 
 fn of_host() -> Settings {
-    Settings::new(KERNEL, run().join("host-settings.json"))
+    let ours = KUBELET_SETS.into_iter().chain(needs::names()).collect();
+    Settings::new(KERNEL, run().join("host-settings.json"), ours)
 }
 
-fn of_namespace(home: &Home) -> Settings {
-    Settings::new(KERNEL, home.root().join("host-settings.json"))
+fn of_namespace() -> Settings {
+    let record = format!("forwarding-{}.json", commands::network());
+    Settings::new(KERNEL, run().join(record), vec![FORWARD])
+}
+
+/// Held while something of the host is looked at and changed, by commands of all homes.
+pub fn lock() -> Result<std::fs::File> {
+    settings::lock(run())
 }
 
 /// Makes room for all nodes of the cluster beside what runs on this host already.
-pub fn prepare(home: &Home, cluster: &Cluster) -> Result<Vec<Notice>> {
-    let _lock = settings::lock(run())?;
+pub fn prepare(home: &Home, cluster: &Cluster, image_rootfs: &Path) -> Result<Vec<Notice>> {
+    let _lock = lock()?;
+    commands::note(run(), cluster.network.subnet)?;
     let mut raised = of_host().raise(&needs::settings(crowd(home, cluster)?), &KUBELET_SETS)?;
-    raised.extend(of_namespace(home).raise(&[(FORWARD, 1)], &[])?);
-    Ok(notices(&raised, cluster.nodes.len()))
+    raised.extend(of_namespace().raise(&[(FORWARD, 1)], &[])?);
+    let mut notices = notices(&raised, cluster.nodes.len());
+    if of_namespace().has_raised(FORWARD)
+        && let Err(e) = forwarding::up(image_rootfs)
+    {
+        notices.push(Notice::Warning(format!(
+            "While clusters run, this host forwards between its own networks as well; a rule against it could not be made: {e:#}"
+        )));
+    }
+    Ok(notices)
+}
+
+/// Nobody else chooses this subnet while this command lives; `false` when somebody has it by now.
+pub async fn reserve(subnet: Ipv4Net) -> Result<bool> {
+    // Who is not root makes no network.
+    if !rustix::process::geteuid().is_root() {
+        return Ok(true);
+    }
+    let _lock = lock()?;
+    let free = !network::in_use().await?.into_iter().any(|other| overlap(other, subnet));
+    if free {
+        commands::note(run(), subnet)?;
+    }
+    Ok(free)
+}
+
+/// Subnets in this network namespace that other commands are about to use.
+pub fn reserved() -> Vec<Ipv4Net> {
+    let here = commands::network();
+    commands::others(run()).into_iter().filter(|note| note.network == here).map(|note| note.subnet).collect()
+}
+
+/// At the end of a command: what it had in mind is there, or will not be.
+pub fn command_ends() {
+    commands::forget(run());
 }
 
 /// All nodes of the cluster, running or not, and every other machine that runs here. What those are
@@ -122,27 +167,44 @@ fn contained() -> Vec<Identity> {
     notes.filter_map(|note| alive(note.path())).collect()
 }
 
-fn other_bridges() -> bool {
-    let links = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
-    links.into_iter().any(|l| l.path().join("bridge").is_dir())
-}
-
 /// When the home's last machine has stopped.
-pub fn restore(home: &Home) -> Result<()> {
+pub async fn restore(home: &Home, image_rootfs: &Path) -> Result<()> {
     // Who is not root has changed none.
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    let _lock = settings::lock(run())?;
-    // Somebody else's bridge (Docker's, another home's) needs it now, whatever was before us.
-    of_namespace(home).restore(|setting| setting == FORWARD && other_bridges())?;
-    if cgroup::running()?.is_empty() && contained().is_empty() {
-        of_host().restore(|_| false)?;
-        if !run().join("host-settings.json").exists() {
-            let _ = std::fs::remove_dir_all(run());
+    let _lock = lock()?;
+    // Of a version that noted it there, nobody knows in which boot.
+    let _ = std::fs::remove_file(home.root().join("host-settings.json"));
+    let others = commands::others(run());
+    let mut bridges = Netlink::open()?.links().await?;
+    bridges.retain(|link| link.is_bridge);
+    let used = others.iter().any(|note| note.network == commands::network())
+        || bridges.iter().any(|bridge| bridge.name.starts_with(BRIDGES));
+    if !used {
+        // Somebody else's bridge (Docker's) needs it now, whatever was before us.
+        of_namespace().restore(|_| !bridges.is_empty())?;
+        // A cluster is stopped also where there is no nft to be borrowed any more.
+        if let Err(e) = forwarding::down(image_rootfs) {
+            tracing::warn!("the rule against forwarding for others may be left: {e:#}");
         }
     }
+    if others.is_empty() && cgroup::running()?.is_empty() && contained().is_empty() {
+        of_host().restore(|_| false)?;
+        tidy();
+    }
     Ok(())
+}
+
+/// Takes the directory away, unless something is noted for somebody: then it is not empty.
+fn tidy() {
+    for notes in [CONTAINED, commands::DIR] {
+        let _ = std::fs::remove_dir_all(run().join(notes));
+    }
+    let others = std::fs::read_dir(run()).into_iter().flatten().flatten().any(|e| e.file_name() != "lock");
+    if !others {
+        let _ = std::fs::remove_dir_all(run());
+    }
 }
 
 #[cfg(test)]

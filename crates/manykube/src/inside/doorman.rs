@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -75,7 +76,7 @@ fn take_turn(home: &Home, profile: &str) -> Option<File> {
     let began = Instant::now();
     while began.elapsed() < HANDOVER {
         // Opened each time: it may have been removed.
-        let lock = File::options().create(true).append(true).open(&path).ok()?;
+        let lock = File::options().create(true).append(true).mode(0o600).open(&path).ok()?;
         if lock.try_lock().is_ok() {
             let _ = lock.set_len(0);
             return Some(lock);

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use containers::{Node as Store, familiar};
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use model::Home;
@@ -61,7 +62,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
 
 async fn follow(home: &Home, profile: &str, machine: &str) -> Result<()> {
     let lock = home.machine(machine).join("images-follow.lock");
-    let lock = fs_err::OpenOptions::new().create(true).append(true).open(lock)?.into_parts().0;
+    let lock = fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(lock)?.into_parts().0;
     if lock.try_lock().is_err() {
         return Ok(());
     }
