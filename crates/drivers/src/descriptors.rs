@@ -33,8 +33,7 @@ pub fn keep_from(command: &mut Command) {
 
 fn close_on_exec() -> io::Result<()> {
     // SAFETY: no memory is handed over, and no descriptor is closed now.
-    let done =
-        unsafe { libc::syscall(libc::SYS_close_range, FIRST, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    let done = unsafe { libc::syscall(libc::SYS_close_range, FIRST, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -42,7 +41,7 @@ fn one_by_one() -> io::Result<()> {
     let open: Vec<i32> = std::fs::read_dir("/proc/self/fd")?
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|fd| fd.cast_unsigned() >= FIRST)
+        .filter(|fd: &i32| fd.cast_unsigned() >= FIRST)
         .collect();
     for fd in open {
         // SAFETY: only looked at by the kernel; the one of the list itself is closed by now, which it says.
