@@ -1,4 +1,4 @@
-//! Files that whoever called us had open are not for what we start in a node or leave behind. A directory of the host that
+//! Files that our caller had open are not for what we start in a node or leave behind. A directory of the host that
 //! is open in a node is a way out of it (CVE-2024-21626), and a pipe that stays open keeps its reader waiting.
 
 use std::io;

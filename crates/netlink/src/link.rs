@@ -168,7 +168,7 @@ impl Netlink {
     }
 }
 
-/// Of this thread's network namespace: nobody beyond the link becomes the host's router by saying so (CVE-2020-13401).
+/// Of this thread's network namespace: what is beyond the link does not become the host's router by saying so (CVE-2020-13401).
 pub fn refuse_ipv6(link: &str) -> Result<()> {
     for (setting, value) in [("accept_ra", "0"), ("autoconf", "0"), ("disable_ipv6", "1")] {
         let path = format!("/proc/sys/net/ipv6/conf/{link}/{setting}");

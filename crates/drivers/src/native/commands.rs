@@ -1,5 +1,5 @@
 //! Commands that are about to use this host, of all homes: one that has prepared the host but has booted nothing yet would
-//! be seen by nobody else. Each has a note, which counts for as long as the command lives.
+//! be overlooked by the others. Each has a note, which counts for as long as the command lives.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub const DIR: &str = "commands";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    command: Identity,
+    pub command: Identity,
     /// The network namespace that it works in.
     pub network: u64,
     /// Which it is about to use there.
@@ -33,12 +33,16 @@ fn file(run: &Path, pid: u32) -> PathBuf {
 /// That this command will use the host. Under the lock.
 pub fn note(run: &Path, subnet: Ipv4Net) -> Result<()> {
     let command = process::identify(std::process::id())?;
-    let file = file(run, command.pid);
+    write(run, &Note { command, network: network(), subnet })
+}
+
+pub fn write(run: &Path, note: &Note) -> Result<()> {
+    let file = file(run, note.command.pid);
     if let Some(dir) = file.parent() {
         fs_err::create_dir_all(dir)?;
     }
     let temporary = file.with_extension("new");
-    fs_err::write(&temporary, serde_json::to_vec(&Note { command, network: network(), subnet })?)?;
+    fs_err::write(&temporary, serde_json::to_vec(note)?)?;
     fs_err::rename(temporary, file).map_err(Into::into)
 }
 

@@ -1,6 +1,6 @@
 //! A host that forwards for its machines is no router for others.
 //!
-//! Whoever switches forwarding on has it on between all networks of the host: a second LAN, a VPN. Docker drops the rest
+//! Forwarding is on for all networks of the host at once: a second LAN, a VPN. Docker drops the rest
 //! when it was the one to switch it on, and so do we. Containers and virtual machines are behind bridges and virtual
 //! cables, also those that are started later: what comes from one or goes to one is let through.
 
@@ -71,7 +71,7 @@ mod tests {
             holder
         }
 
-        /// Nobody listens there, and that he hears.
+        /// No program listens there: a refusal shows that the packet arrived.
         fn reaches(&self, number: u8) -> bool {
             let pid = self.0.id();
             shell(&format!(
@@ -100,7 +100,7 @@ mod tests {
             up(Path::new("/")).unwrap();
             up(Path::new("/")).unwrap();
             assert!(!lan.reaches(101) && !vpn.reaches(100));
-            assert!(container.reaches(100), "a container of somebody else's has no way out");
+            assert!(container.reaches(100), "another engine's container has no way out");
             down(Path::new("/")).unwrap();
             down(Path::new("/")).unwrap();
             assert!(lan.reaches(101));

@@ -11,8 +11,9 @@ use anyhow::Result;
 use ipnet::Ipv4Net;
 use model::address::overlap;
 use model::{Cluster, Home};
-use netlink::Netlink;
+use netlink::{Link, Netlink};
 
+use super::commands::Note;
 use super::needs::{self, Crowd};
 use super::network::{self, BRIDGES};
 use super::settings::{self, Raised, Settings};
@@ -77,24 +78,34 @@ pub fn prepare(home: &Home, cluster: &Cluster, image_rootfs: &Path) -> Result<Ve
     Ok(notices)
 }
 
-/// Nobody else chooses this subnet while this command lives; `false` when somebody has it by now.
+/// No other command chooses this subnet while this one lives; `false` when it is taken by now.
 pub async fn reserve(subnet: Ipv4Net) -> Result<bool> {
     // Who is not root makes no network.
     if !rustix::process::geteuid().is_root() {
         return Ok(true);
     }
-    let _lock = lock()?;
-    let free = !network::in_use().await?.into_iter().any(|other| overlap(other, subnet));
+    reserve_in(run(), subnet).await
+}
+
+async fn reserve_in(run: &Path, subnet: Ipv4Net) -> Result<bool> {
+    let _lock = settings::lock(run)?;
+    let mut taken = network::of_host().await?;
+    taken.extend(reserved_in(run));
+    let free = !taken.into_iter().any(|other| overlap(other, subnet));
     if free {
-        commands::note(run(), subnet)?;
+        commands::note(run, subnet)?;
     }
     Ok(free)
 }
 
 /// Subnets in this network namespace that other commands are about to use.
 pub fn reserved() -> Vec<Ipv4Net> {
+    reserved_in(run())
+}
+
+fn reserved_in(run: &Path) -> Vec<Ipv4Net> {
     let here = commands::network();
-    commands::others(run()).into_iter().filter(|note| note.network == here).map(|note| note.subnet).collect()
+    commands::others(run).into_iter().filter(|note| note.network == here).map(|note| note.subnet).collect()
 }
 
 /// At the end of a command: what it had in mind is there, or will not be.
@@ -174,15 +185,13 @@ pub async fn restore(home: &Home, image_rootfs: &Path) -> Result<()> {
         return Ok(());
     }
     let _lock = lock()?;
-    // Of a version that noted it there, nobody knows in which boot.
+    // An earlier version noted it there, without the boot that it is of.
     let _ = std::fs::remove_file(home.root().join("host-settings.json"));
     let others = commands::others(run());
     let mut bridges = Netlink::open()?.links().await?;
     bridges.retain(|link| link.is_bridge);
-    let used = others.iter().any(|note| note.network == commands::network())
-        || bridges.iter().any(|bridge| bridge.name.starts_with(BRIDGES));
-    if !used {
-        // Somebody else's bridge (Docker's) needs it now, whatever was before us.
+    if !needs_forwarding(&others, commands::network(), &bridges) {
+        // Another program's bridge (Docker's) needs it now, whatever was before us.
         of_namespace().restore(|_| !bridges.is_empty())?;
         // A cluster is stopped also where there is no nft to be borrowed any more.
         if let Err(e) = forwarding::down(image_rootfs) {
@@ -196,7 +205,12 @@ pub async fn restore(home: &Home, image_rootfs: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes the directory away, unless something is noted for somebody: then it is not empty.
+/// Of this network namespace, by whatever home: there is a network of ours, or will be in a moment.
+fn needs_forwarding(others: &[Note], here: u64, bridges: &[Link]) -> bool {
+    others.iter().any(|note| note.network == here) || bridges.iter().any(|b| b.name.starts_with(BRIDGES))
+}
+
+/// Takes the directory away, unless another home or namespace has notes in it.
 fn tidy() {
     for notes in [CONTAINED, commands::DIR] {
         let _ = std::fs::remove_dir_all(run().join(notes));
@@ -232,5 +246,41 @@ mod tests {
             ]
         );
         assert!(notices(&[raised(FORWARD, None)], 1).is_empty());
+    }
+
+    fn sleeper() -> std::process::Child {
+        std::process::Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    #[test]
+    fn two_homes_choose_two_subnets() {
+        network::tests::apart(async || {
+            let run = tempfile::tempdir().unwrap();
+            let [first, second] = ["192.168.49.0/24", "192.168.58.0/24"].map(|net| net.parse().unwrap());
+            let mut other = sleeper();
+            let command = process::identify(other.id()).unwrap();
+            commands::write(run.path(), &Note { command, network: commands::network(), subnet: first })
+                .unwrap();
+            assert!(!reserve_in(run.path(), first).await.unwrap(), "another home is about to use it");
+            assert!(reserve_in(run.path(), second).await.unwrap());
+            assert!(reserve_in(run.path(), second).await.unwrap(), "it is ours");
+            other.kill().unwrap();
+            other.wait().unwrap();
+            assert!(reserve_in(run.path(), first).await.unwrap(), "it gave up");
+            // In another network namespace it is another subnet.
+            let command = process::identify(1).unwrap();
+            commands::write(run.path(), &Note { command, network: 1, subnet: second }).unwrap();
+            assert!(reserve_in(run.path(), second).await.unwrap());
+        });
+    }
+
+    #[test]
+    fn a_start_that_has_no_bridge_yet_is_a_user() {
+        let command = process::identify(std::process::id()).unwrap();
+        let note = Note { command, network: 7, subnet: "192.168.49.0/24".parse().unwrap() };
+        let bridge = |name: &str| Link { index: 1, name: name.into(), controller: None, is_bridge: true };
+        assert!(needs_forwarding(std::slice::from_ref(&note), 7, &[]));
+        assert!(!needs_forwarding(&[note], 8, &[bridge("docker0")]));
+        assert!(needs_forwarding(&[], 8, &[bridge("docker0"), bridge("mk-0123456789")]));
     }
 }

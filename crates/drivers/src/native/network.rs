@@ -150,11 +150,17 @@ pub async fn is_up(home: &Home, cluster: &Cluster, machines: &[String]) -> Resul
     Ok(net.addresses().await?.iter().any(|(index, a)| *index == bridge.index && a.addr() == gateway))
 }
 
+/// What the host has, and what other commands are about to take.
 pub async fn in_use() -> Result<Vec<Ipv4Net>> {
+    let mut all = of_host().await?;
+    all.extend(host::reserved());
+    Ok(all)
+}
+
+pub async fn of_host() -> Result<Vec<Ipv4Net>> {
     let net = Netlink::open()?;
     let addresses = net.addresses().await?.into_iter().map(|(_, a)| a.trunc());
     let mut all: Vec<Ipv4Net> = addresses.chain(net.routed().await?.into_iter().map(|(n, _)| n)).collect();
-    all.extend(host::reserved());
     all.sort();
     all.dedup();
     Ok(all)
@@ -193,7 +199,7 @@ pub mod tests {
             }
             let all = || ["accept_ra", "autoconf", "disable_ipv6"].map(setting).map(Option::unwrap);
             assert_eq!(all(), ["0", "0", "1"]);
-            // One that somebody else has changed, or that an older version made.
+            // One that was changed, or that an earlier version made.
             std::fs::write("/proc/sys/net/ipv6/conf/mk-test/accept_ra", "1").unwrap();
             net.bridge("mk-test").await.unwrap();
             assert_eq!(all(), ["0", "0", "1"]);

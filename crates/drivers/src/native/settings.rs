@@ -136,8 +136,8 @@ pub fn name(setting: &str) -> String {
     setting.replace('/', ".")
 }
 
-/// Held while what is the host's is looked at and changed: other homes do so as well. Root's alone: whoever can open it can
-/// keep all others waiting.
+/// Held while what is the host's is looked at and changed: other homes do so as well. Root's alone: a user who can open it
+/// can keep all others waiting.
 pub fn lock(dir: &Path) -> Result<std::fs::File> {
     let path = dir.join("lock");
     loop {
@@ -215,7 +215,7 @@ mod tests {
         kernel.write_record("another boot".into(), "low");
         assert!(!kernel.settings().has_raised("low"));
         kernel.settings().restore(|_| false).unwrap();
-        assert_eq!(kernel.get("low"), "1024", "somebody has set it since");
+        assert_eq!(kernel.get("low"), "1024", "it was set since");
         kernel.write_record(boot_id(), "low");
         assert!(kernel.settings().has_raised("low"));
         kernel.settings().restore(|_| false).unwrap();

@@ -41,7 +41,7 @@ const SILENT: Duration = Duration::from_secs(600);
 /// Until somebody who was here before is gone.
 const HANDOVER: Duration = Duration::from_secs(5);
 const BREATH: Duration = Duration::from_millis(100);
-/// Clients of an API server speak first. Who only looks whether somebody is here says nothing.
+/// Clients of an API server speak first. One that only probes the port says nothing.
 const SILENCE: Duration = Duration::from_secs(10);
 /// At once. Each takes two descriptors, and a process usually has 1024.
 const CLIENTS: usize = 400;

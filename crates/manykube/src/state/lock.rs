@@ -82,7 +82,7 @@ async fn acquire(path: &Path, command: &str, waiting: &dyn Fn(String)) -> Result
     loop {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
-        // Whoever can open it can keep all commands waiting.
+        // A user who can open it can keep all commands waiting.
         let mut file = options.mode(0o600).open(path)?;
         match file.try_lock() {
             // The one before us may have removed the file: then this is a lock on nothing.

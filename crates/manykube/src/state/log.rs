@@ -15,7 +15,7 @@ use crate::args::Globals;
 
 /// A log file that is this large is followed by the next one.
 const FULL: u64 = 1024 * 1024;
-/// Somebody else may have taken some.
+/// Another user may have taken some.
 const NAMES: u32 = 1000;
 
 /// Sets logging up, where minikube has its files.
@@ -47,7 +47,7 @@ pub fn init(globals: &Globals, command: &str, args: &[String], home: &Home) {
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false).with_writer(writer).try_init();
 }
 
-/// For us alone, and never somebody else's by way of a link.
+/// For us alone, and never another file by way of a link.
 fn open(path: &Path, append: bool) -> Option<File> {
     let mut options = File::options();
     options.create(true).append(append).write(true).truncate(!append).mode(0o600);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_somebody_laid_out_is_not_written_to() {
+    fn a_log_that_another_user_laid_out_is_not_written_to() {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let name = |n: u32| {
@@ -115,7 +115,7 @@ mod tests {
         };
         let all: Vec<PathBuf> = (0..4).map(name).collect();
         std::fs::remove_file(&all[0]).unwrap();
-        // Everybody reads it; another name of a file; a pipe that nobody reads.
+        // All may read it; a second name of a file; a pipe without a reader.
         std::fs::write(&all[0], "").unwrap();
         std::fs::set_permissions(&all[0], PermissionsExt::from_mode(0o644)).unwrap();
         let mut options = File::options();
