@@ -1,9 +1,9 @@
-//! The agent's own log, and the size of everybody's.
+//! The agent's own log, which lies where the host reads it, and the size of all logs.
 
 use std::path::Path;
 use std::time::Duration;
 
-use model::node_spec::LOG_DIR;
+use model::node_spec::{LOG_DIR, SHARED_DIR};
 
 const LARGEST: u64 = 10 << 20;
 const KEPT: u32 = 3;
@@ -20,20 +20,29 @@ pub fn init() {
 }
 
 /// The services write straight into their files (opened for appending), so that no log line costs
-/// the agent anything. A file that has grown too large is copied and cut.
+/// the agent anything. A file that has grown too large is copied and cut, beside the agent's one thread: a
+/// slow disk holds nothing else up.
 pub async fn rotate() {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let Ok(entries) = std::fs::read_dir(LOG_DIR) else { continue };
-        for entry in entries.flatten() {
-            let path = entry.path();
-            let large = entry.metadata().is_ok_and(|m| m.is_file() && m.len() > LARGEST);
-            if large
-                && path.extension().is_some_and(|e| e == "log")
-                && let Err(e) = cut(&path)
-            {
-                tracing::warn!("rotate {}: {e}", path.display());
+        let _ = tokio::task::spawn_blocking(|| {
+            for dir in [LOG_DIR, SHARED_DIR] {
+                cut_large(Path::new(dir), LARGEST);
             }
+        })
+        .await;
+    }
+}
+
+fn cut_large(dir: &Path, largest: u64) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let large = entry.metadata().is_ok_and(|m| m.is_file() && m.len() > largest);
+        if large
+            && path.extension().is_some_and(|e| e == "log")
+            && let Err(e) = cut(&path)
+        {
+            tracing::warn!("rotate {}: {e}", path.display());
         }
     }
 }
@@ -68,6 +77,13 @@ mod tests {
             (1..=3).map(|n| std::fs::read_to_string(dir.join(format!("x.log.{n}"))).unwrap()).collect();
         assert_eq!(kept, ["four", "three", "two"]);
         assert!(!dir.join("x.log.4").exists());
+        std::fs::write(&log, "12345").unwrap();
+        std::fs::write(dir.join("meminfo"), "123456").unwrap();
+        cut_large(&dir, 5);
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "12345", "it is not too large");
+        cut_large(&dir, 4);
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "");
+        assert_eq!(std::fs::read_to_string(dir.join("meminfo")).unwrap(), "123456", "no log");
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

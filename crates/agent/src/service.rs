@@ -83,7 +83,9 @@ async fn supervise(node: Rc<Node>, reaper: Reaper, mut recipe: Recipe) {
         let ended = match spawn(&reaper, &mut recipe) {
             Ok(mut child) => {
                 note(&node, &recipe, Some(child.pid), restarts, None);
-                child.wait().await.to_string()
+                let name = recipe.name;
+                let well = || drop(node.state.borrow_mut().unwell.remove(name));
+                after(HEALTHY, well, child.wait()).await.to_string()
             }
             Err(e) => format!("{e:#}"),
         };
@@ -101,12 +103,23 @@ async fn supervise(node: Rc<Node>, reaper: Reaper, mut recipe: Recipe) {
         if pause == LONGEST_PAUSE {
             let problem =
                 format!("{} ends again and again ({ended}): {}", recipe.name, last_words(recipe.name));
-            node.state.borrow_mut().problem = Some(problem);
+            node.state.borrow_mut().unwell.insert(recipe.name, problem);
         }
         sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
         restarts += 1;
     }
+}
+
+/// Waits for the end, and says so when there was none for so long.
+async fn after<T>(long: Duration, say: impl FnOnce(), end: impl Future<Output = T>) -> T {
+    let mut end = std::pin::pin!(end);
+    tokio::select! {
+        biased;
+        ended = &mut end => return ended,
+        () = sleep(long) => say(),
+    }
+    end.await
 }
 
 fn spawn(reaper: &Reaper, recipe: &mut Recipe) -> Result<Child> {
@@ -157,6 +170,16 @@ fn env_file_args(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn who_ran_long_enough_is_well() {
+        let long = Duration::from_millis(20);
+        let mut well = false;
+        assert_eq!(after(long, || well = true, async { 1 }).await, 1);
+        assert!(!well, "it ended at once");
+        after(long, || well = true, sleep(long * 3)).await;
+        assert!(well);
+    }
 
     #[test]
     fn kubeadms_flags_become_arguments() {

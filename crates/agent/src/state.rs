@@ -27,7 +27,10 @@ pub struct Node {
 pub struct Known {
     pub boot_id: String,
     pub network_ready: bool,
+    /// Why the node did not come up.
     pub problem: Option<String>,
+    /// Services that end again and again, with their last words.
+    pub unwell: BTreeMap<&'static str, String>,
     pub prepare: PrepareState,
     pub services: BTreeMap<&'static str, ServiceState>,
     pub vip: Option<VipState>,
@@ -40,6 +43,7 @@ impl Node {
             boot_id: String::new(),
             network_ready: false,
             problem: None,
+            unwell: BTreeMap::new(),
             prepare: PrepareState::Running { step: String::new() },
             services: BTreeMap::new(),
             vip: None,
@@ -64,7 +68,7 @@ impl Node {
             boot_id: known.boot_id.clone(),
             network_ready: known.network_ready,
             stopping: self.stopping.get(),
-            problem: known.problem.clone(),
+            problem: problem(&known.problem, &known.unwell),
             prepare: known.prepare.clone(),
             services: known.services.values().cloned().collect(),
             static_pods: static_pods(),
@@ -75,6 +79,11 @@ impl Node {
             routes: known.routes.clone(),
         }
     }
+}
+
+/// What the host is told. A service that is well again is none any more.
+fn problem(boot: &Option<String>, unwell: &BTreeMap<&'static str, String>) -> Option<String> {
+    boot.as_ref().or_else(|| unwell.values().next()).cloned()
 }
 
 /// Where a disk of the node's own would be, and the host's is without.
@@ -103,6 +112,16 @@ fn static_pods() -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_that_is_well_again_is_no_problem() {
+        let mut unwell = BTreeMap::from([("kubelet", "kubelet ends again and again".to_owned())]);
+        assert!(problem(&None, &unwell).is_some());
+        unwell.remove("kubelet");
+        assert_eq!(problem(&None, &unwell), None);
+        let boot = Some("no network".to_owned());
+        assert_eq!(problem(&boot, &unwell), boot, "that stays");
+    }
 
     #[test]
     fn the_kernel_knows_the_addresses() {

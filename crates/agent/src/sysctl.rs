@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// All of the node's own network namespace.
-const SETTINGS: [(&str, &str); 7] = [
+const SETTINGS: [(&str, &str); 8] = [
     ("net/ipv4/ip_forward", "1"),
     // Pods' packets come in by cables the reverse path does not name.
     ("net/ipv4/conf/all/rp_filter", "0"),
@@ -15,6 +15,8 @@ const SETTINGS: [(&str, &str); 7] = [
     // told a shorter way.
     ("net/ipv4/conf/all/send_redirects", "0"),
     ("net/ipv4/conf/default/send_redirects", "0"),
+    // No pod and no other node becomes this one's router by saying so.
+    ("net/ipv6/conf/default/accept_ra", "0"),
 ];
 
 /// Who may ask whether somebody is there: everybody.
@@ -48,12 +50,14 @@ fn last_group(map: &str) -> u32 {
 /// What a link that was there before us has not from the defaults.
 pub fn apply_to_link(link: &str) {
     set(&format!("net/ipv4/conf/{link}/send_redirects"), "0");
+    set(&format!("net/ipv6/conf/{link}/accept_ra"), "0");
 }
 
 fn set(name: &str, value: &str) {
-    // A kernel without the setting also has nothing that it would change.
-    if let Err(e) = std::fs::write(Path::new("/proc/sys").join(name), value) {
-        tracing::warn!("{name} = {value}: {e}");
+    match std::fs::write(Path::new("/proc/sys").join(name), value) {
+        // A kernel without the setting also has nothing that it would change.
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => tracing::warn!("{name} = {value}: {e}"),
+        _ => {}
     }
 }
 

@@ -10,7 +10,7 @@ use crate::file::ClusterFile;
 
 /// `base` has everything the file does not say: the existing cluster, or the defaults as a cluster
 /// without nodes. Nodes that are there already keep their address and their place. `None` when the
-/// node network is full. Versions in the file must be whole ones by now ([`ClusterFile::set_versions`]).
+/// node network or the pods' is full. Versions in the file must be whole ones by now ([`ClusterFile::set_versions`]).
 pub fn resolve(file: &ClusterFile, base: &Cluster) -> Option<Cluster> {
     let mut cluster = base.clone();
     let set = |to: &mut String, from: &Option<String>| {
@@ -91,11 +91,10 @@ fn nodes(file: &ClusterFile, cluster: &Cluster) -> Option<Vec<Node>> {
 /// After the last one, as `node add` does; a gap is used only when there is nothing else. Addresses of
 /// nodes that go are not given to those that come, because both are there for a while.
 fn free_address(cluster: &Cluster, nodes: &[Node]) -> Option<Ipv4Addr> {
-    let subnet = cluster.network.subnet;
     let taken = |ip: Ipv4Addr| cluster.nodes.iter().chain(nodes).any(|n| n.ip == ip);
-    let all = (1..).map_while(|number| address::node_ip(subnet, number));
+    let mut all = address::node_ips(cluster.network.subnet, cluster.network.pod_cidr).map(|(_, ip)| ip);
     let last = cluster.nodes.iter().chain(nodes).map(|n| n.ip).max();
-    all.clone().find(|ip| last.is_none_or(|last| *ip > last)).or_else(|| all.clone().find(|ip| !taken(*ip)))
+    all.clone().find(|ip| last.is_none_or(|last| *ip > last)).or_else(|| all.find(|ip| !taken(*ip)))
 }
 
 impl ClusterFile {

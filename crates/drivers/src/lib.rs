@@ -1,6 +1,7 @@
 //! Machines that a node lives in. One trait, one folder per driver.
 
 mod agent;
+pub mod descriptors;
 pub mod docker;
 pub mod driver;
 pub mod faults;

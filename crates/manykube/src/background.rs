@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use drivers::descriptors;
 use model::Home;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use tokio::net::{TcpListener, TcpStream};
@@ -25,6 +26,7 @@ pub fn spawn(home: &Home, command: &str, words: &[&str], log: File) -> Result<()
     program.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
     // Not the terminal's Ctrl-C.
     program.process_group(0);
+    descriptors::keep_from(&mut program);
     program.spawn().with_context(|| format!("start {command}"))?;
     Ok(())
 }

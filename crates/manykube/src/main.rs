@@ -133,6 +133,7 @@ fn run(argv: Vec<OsString>, tool: &'static str) -> u8 {
             exit::report(&ctx, exit::fault(&error, commands::default_reason(&command)))
         }
     };
+    drivers::native::command_ends();
     if let Some(entry) = entry {
         entry.append(&ctx.home, version::VERSION);
     }

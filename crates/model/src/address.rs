@@ -47,6 +47,12 @@ pub fn pod_cidr(subnet: Ipv4Net, pods: Ipv4Net, ip: Ipv4Addr) -> Ipv4Net {
     Ipv4Net::new_assert(Ipv4Addr::from(base), 24)
 }
 
+/// Addresses with their numbers that a node may have: those that pick a range which lies in the pods'.
+pub fn node_ips(subnet: Ipv4Net, pods: Ipv4Net) -> impl Iterator<Item = (u32, Ipv4Addr)> + Clone {
+    let all = (1..).map_while(move |number| Some((number, node_ip(subnet, number)?)));
+    all.filter(move |(_, ip)| pods.contains(&pod_cidr(subnet, pods, *ip)))
+}
+
 /// The service `kubernetes`.
 pub fn api_service(services: Ipv4Net) -> Ipv4Addr {
     at(services, 1)
@@ -137,6 +143,14 @@ mod tests {
             prop_assert_eq!(a == b, x == y);
             let pods = net("10.244.0.0/16");
             prop_assert_eq!(a == b, pod_cidr(s, pods, x) == pod_cidr(s, pods, y));
+        }
+
+        #[test]
+        fn no_range_leaves_the_pods(prefix in 8u8..=24) {
+            let (s, pods) = (net("192.168.49.0/24"), Ipv4Net::new(Ipv4Addr::new(10, 0, 0, 0), prefix).unwrap());
+            let all: Vec<Ipv4Net> = node_ips(s, pods).map(|(_, ip)| pod_cidr(s, pods, ip)).collect();
+            prop_assert!(all.iter().all(|range| pods.contains(range)));
+            prop_assert_eq!(all.len(), 252.min(1usize << (24 - prefix)), "all that there is room for");
         }
     }
 }

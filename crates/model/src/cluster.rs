@@ -215,25 +215,25 @@ impl Cluster {
         self.nodes.iter().find(|n| (!n.name.is_empty() && n.name == asked) || self.machine(n) == asked)
     }
 
-    /// A node to be added: numbered after the last entry, as in minikube, so that a gap stays one.
-    /// `None` when the network is full.
+    /// A node to be added: numbered after the last entry, as in minikube, so that a gap stays one; one is filled only when
+    /// nothing else is left. `None` when the node network or the pods' is full.
     pub fn next_node(&self, name: Option<&str>, control_plane: bool) -> Option<Node> {
+        let Network { subnet, pod_cidr, .. } = self.network;
         // The first one may have an address of the user's choice.
         let number = |n: &Node| match n.name.as_str() {
             "" => 1,
-            _ => u32::from(n.ip) - u32::from(self.network.subnet.network()) - 1,
+            _ => u32::from(n.ip) - u32::from(subnet.network()) - 1,
         };
-        let mut next = self.nodes.last().map_or(1, number) + 1;
-        let taken = |next: u32| {
-            let ip = address::node_ip(self.network.subnet, next);
-            self.nodes.iter().any(|n| Some(n.ip) == ip || (name.is_none() && n.name == names::node(next)))
+        let last = self.nodes.last().map_or(1, number);
+        let free = |(number, ip): &(u32, Ipv4Addr)| {
+            let taken = |n: &Node| n.ip == *ip || (name.is_none() && n.name == names::node(*number));
+            *number > 1 && !self.nodes.iter().any(taken)
         };
-        while taken(next) {
-            next += 1;
-        }
+        let mut all = address::node_ips(subnet, pod_cidr).filter(free);
+        let (next, ip) = all.clone().find(|(number, _)| *number > last).or_else(|| all.next())?;
         Some(Node {
             name: name.map_or_else(|| names::node(next), str::to_owned),
-            ip: address::node_ip(self.network.subnet, next)?,
+            ip,
             control_plane,
             worker: true,
             kubernetes_version: self.kubernetes_version.clone(),
@@ -315,7 +315,30 @@ mod tests {
         }
         let named = names(&[""], &[1]).next_node(Some("node2"), true).unwrap();
         assert_eq!((named.name.as_str(), named.control_plane), ("node2", true));
-        assert_eq!(names(&["", "m252"], &[1, 252]).next_node(None, false), None);
+        // Nothing is left after the last one.
+        let next = names(&["", "m252"], &[1, 252]).next_node(None, false).unwrap();
+        assert_eq!((next.name.as_str(), next.ip.to_string().as_str()), ("m02", "192.168.49.3"));
+    }
+
+    #[test]
+    fn the_range_of_every_node_lies_in_the_pods() {
+        let mut cluster = names(&[""], &[1]);
+        cluster.network.pod_cidr = "10.9.0.0/24".parse().unwrap();
+        assert_eq!(cluster.next_node(None, false), None, "there is one");
+        // Four, also when nodes come and go.
+        cluster.network.pod_cidr = "10.9.0.0/22".parse().unwrap();
+        for round in 0..10 {
+            while let Some(node) = cluster.next_node(None, false) {
+                let pods = cluster.pod_cidr_of(&node);
+                assert!(cluster.network.pod_cidr.contains(&pods), "{pods}");
+                cluster.nodes.push(node);
+            }
+            let mut ips: Vec<Ipv4Addr> = cluster.nodes.iter().map(|n| n.ip).collect();
+            ips.sort();
+            ips.dedup();
+            assert_eq!((ips.len(), cluster.nodes.len()), (4, 4));
+            cluster.nodes.remove(1 + round % 3);
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use tokio::task::JoinHandle;
 
 pub use filter::Direction;
-pub use link::{Link, Veth};
+pub use link::{Link, Veth, refuse_ipv6};
 pub use route::{Owner, Via};
 
 /// An open netlink socket. Its reader task ends with it.

@@ -5,7 +5,7 @@ use futures::TryStreamExt;
 use ipnet::Ipv4Net;
 use rtnetlink::packet_route::AddressFamily;
 use rtnetlink::packet_route::address::{AddressAttribute, CacheInfo};
-use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkAttribute, LinkMessage};
+use rtnetlink::packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkInfo, LinkMessage};
 use rtnetlink::{AddressMessageBuilder, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth};
 
 use crate::{EADDRNOTAVAIL, EEXIST, ENODEV, Netlink, errno};
@@ -17,6 +17,7 @@ pub struct Link {
     pub name: String,
     /// The bridge that it is plugged into.
     pub controller: Option<u32>,
+    pub is_bridge: bool,
 }
 
 /// A cable between a bridge here and a namespace elsewhere.
@@ -66,6 +67,7 @@ impl Netlink {
             return Err(e).with_context(|| format!("make bridge {name}"));
         }
         let link = self.link(name).await?.with_context(|| format!("bridge {name} vanished"))?;
+        refuse_ipv6(name)?;
         self.up(link.index).await?;
         Ok(link)
     }
@@ -166,6 +168,19 @@ impl Netlink {
     }
 }
 
+/// Of this thread's network namespace: what is beyond the link does not become the host's router by saying so (CVE-2020-13401).
+pub fn refuse_ipv6(link: &str) -> Result<()> {
+    for (setting, value) in [("accept_ra", "0"), ("autoconf", "0"), ("disable_ipv6", "1")] {
+        let path = format!("/proc/sys/net/ipv6/conf/{link}/{setting}");
+        // A kernel without the setting has no IPv6.
+        let Ok(now) = std::fs::read_to_string(&path) else { continue };
+        if now.trim() != value {
+            std::fs::write(&path, value).with_context(|| format!("write {value} to {path}"))?;
+        }
+    }
+    Ok(())
+}
+
 fn named(message: LinkMessage) -> Option<Link> {
     let name = message.attributes.iter().find_map(|a| match a {
         LinkAttribute::IfName(name) => Some(name.clone()),
@@ -175,5 +190,9 @@ fn named(message: LinkMessage) -> Option<Link> {
         LinkAttribute::Controller(index) => Some(*index).filter(|i| *i != 0),
         _ => None,
     });
-    Some(Link { index: message.header.index, name, controller })
+    let is_bridge = message.attributes.iter().any(|a| match a {
+        LinkAttribute::LinkInfo(all) => all.contains(&LinkInfo::Kind(InfoKind::Bridge)),
+        _ => false,
+    });
+    Some(Link { index: message.header.index, name, controller, is_bridge })
 }

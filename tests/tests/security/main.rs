@@ -1,6 +1,9 @@
 //! What docs/security.md promises: who can reach what, who can read what, and what never leaves the host.
 
+mod host;
+mod identities;
 mod leaks;
+mod pods;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -33,13 +36,29 @@ fn what_the_document_promises() {
     assert!(!home.join("profiles").exists(), "a refused start made something");
 
     let uplink = Uplink::new();
-    lab.manykube(&["start", "--nodes=2"]).ok();
+    host::forwards_nothing();
+    host::manykube_with_a_leak(&lab, &["start", "--nodes=2"]).ok();
+    host::nothing_that_was_open_is_in_a_node(&lab);
+    host::forwards_for_machines_only();
     leaks::no_private_packet_leaves_the_host(&lab, &uplink);
-    ports(&lab);
+    let bridge = bridge();
+    host::no_router_beyond_a_bridge(&lab, &bridge);
+    ports(&lab, &bridge);
     unreachable_from_outside(&uplink);
+    identities::strangers_are_refused();
     files(&lab);
     nodes_see_nothing_of_the_host(&lab);
     secrets(&lab);
+    pods::an_ordinary_pod(&lab);
+    ports_of_docker(&lab, &bridge);
+    identities::another_cluster(&lab, "minikube");
+    lab.manykube(&["delete"]).ok();
+    host::is_as_before();
+}
+
+fn bridge() -> String {
+    let text = run(Command::new("ip").args(["-o", "link", "show", "type", "bridge"]));
+    text.split(": ").nth(1).expect("a bridge").to_owned()
 }
 
 fn mode_is(path: &Path, mode: u32) {
@@ -62,10 +81,8 @@ fn listed(machine: &str) -> BTreeSet<u16> {
     ports
 }
 
-fn ports(lab: &Lab) {
-    let text = run(Command::new("ip").args(["-o", "link", "show", "type", "bridge"]));
-    let bridge = text.split(": ").nth(1).expect("a bridge").to_owned();
-    let seen = from_bridge(&bridge, Ipv4Addr::new(192, 168, 49, 200), || {
+fn ports(lab: &Lab, bridge: &str) {
+    let seen = from_bridge(bridge, Ipv4Addr::new(192, 168, 49, 200), || {
         [CONTROL_PLANE, WORKER, VIP, GATEWAY].map(open_ports)
     });
     let wanted = ["control plane", "worker", "virtual address", "host"].map(listed);
@@ -80,6 +97,14 @@ fn ports(lab: &Lab) {
         assert_eq!(open_ports(address), listed("host"), "{address}");
     }
     drop(lab.manykube(&["status"]).ok());
+}
+
+/// One more, from now on.
+fn ports_of_docker(lab: &Lab, bridge: &str) {
+    lab.manykube(&["docker-env", "--shell", "bash"]).ok();
+    let seen = from_bridge(bridge, Ipv4Addr::new(192, 168, 49, 200), || open_ports(CONTROL_PLANE));
+    let wanted: BTreeSet<u16> = &listed("control plane") | &listed("node with docker-env");
+    assert_eq!(seen, wanted, "what listens after docker-env is not what docs/security.md lists");
 }
 
 /// A neighbour who sends packets for the nodes to this host finds nobody.

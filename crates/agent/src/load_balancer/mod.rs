@@ -12,6 +12,7 @@
 mod announce;
 mod pool;
 mod services;
+mod tell;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -26,11 +27,10 @@ use tokio::time::sleep;
 use crate::state::{Node, is_local};
 use announce::Announcer;
 use services::{Known, Services};
+use tell::Teller;
 
 /// How fast a new holder notices that it is one.
 const TICK: Duration = Duration::from_millis(200);
-/// An address that could not be written into a Service is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// Until power off, on control planes.
 pub async fn run(node: Rc<Node>, link: String, peers: watch::Receiver<Peers>) {
@@ -43,14 +43,13 @@ pub async fn run(node: Rc<Node>, link: String, peers: watch::Receiver<Peers>) {
         async move { services.follow(sender).await }
     });
     let mut announcer = Announcer::new(link);
-    let mut pause = TICK;
+    let mut teller = Teller::new(services.clone());
     loop {
         tokio::select! {
             () = node.stop.cancelled() => break,
-            () = sleep(pause) => {}
+            () = sleep(TICK) => {}
             changed = known.changed() => if changed.is_err() { break },
         }
-        pause = TICK;
         let seen: Option<Known> = known.borrow_and_update().clone();
         // Before the API was heard of, nothing is known: neither to give nor to take away.
         let Some(seen) = seen else { continue };
@@ -60,26 +59,11 @@ pub async fn run(node: Rc<Node>, link: String, peers: watch::Receiver<Peers>) {
         }
         let addresses = pool::addresses(node.spec.network.address.trunc(), &peers.borrow());
         let given = pool::give(&seen.wanted(), &addresses);
-        for (service, ip) in seen.to_tell(&given) {
-            match services.tell(service, ip).await {
-                Ok(()) => tracing::info!("load balancer: {service} has {}", shown(ip)),
-                Err(e) => {
-                    tracing::warn!("load balancer: {service}: {e:#}");
-                    pause = AGAIN;
-                }
-            }
-        }
         announcer.keep(&given.values().copied().collect()).await;
+        teller.tell(seen.to_tell(&given));
     }
     // The next one can have them at once.
     announcer.keep(&BTreeSet::new()).await;
-}
-
-fn shown(ip: Option<Ipv4Addr>) -> String {
-    ip.map_or_else(
-        || "no address: all are given out, or another one was asked for".to_owned(),
-        |ip| ip.to_string(),
-    )
 }
 
 /// Where there is an election it knows best; else the kernel knows where somebody else put the address.

@@ -19,7 +19,8 @@ pub fn lock(path: &Path) -> Result<Lock> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    let file = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(path);
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.create(true).truncate(false).write(true).mode(0o600).open(path);
     let file = file.with_context(|| format!("open the lock {}", path.display()))?;
     file.lock().with_context(|| format!("lock {}", path.display()))?;
     Ok(Lock(file))

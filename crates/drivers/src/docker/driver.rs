@@ -39,9 +39,9 @@ impl Driver for Docker {
     }
 
     async fn network_up(&self, cluster: &Cluster) -> Result<Vec<Notice>> {
-        let notices = host::prepare(&self.home, cluster)?;
-        // Rules before the bridge: at no time is there a bridge without guards.
         let image = lender::of_cluster(&self.home, cluster)?;
+        let notices = host::prepare(&self.home, cluster, &image)?;
+        // Rules before the bridge: at no time is there a bridge without guards.
         guard::up(&self.home, cluster, &image, guard::Publish::Ports)?;
         let client = self.client().await?;
         match network::up(client, &self.home, &self.owner(), cluster).await {
@@ -55,15 +55,15 @@ impl Driver for Docker {
 
     /// The engine keeps the bridge while nobody is on it, and with it the addresses.
     async fn network_down(&self, profile: &str, forget: bool) -> Result<()> {
+        let image = lender::of_profile(&self.home, profile).unwrap_or_else(|_| "/".into());
         if forget {
             machine::sweep(&self.home.machines(), profile)?;
             network::down(self.client().await?, &self.home, &self.owner(), profile).await?;
-            let image = lender::of_profile(&self.home, profile).unwrap_or_else(|_| "/".into());
             guard::down(&self.home, profile, &image)?;
             faults::forget(&self.home, profile, &image)?;
         }
         if self.list().await?.iter().all(|m| m.state == MachineState::Stopped) {
-            host::restore(&self.home)?;
+            host::restore(&self.home, &image).await?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use nix::sched::{CloneFlags, unshare};
 
+use crate::descriptors;
 use crate::machine::Paths;
 use crate::native::cgroup::{Cgroup, Version};
 use crate::native::disk;
@@ -30,6 +31,7 @@ pub fn main() -> ExitCode {
 }
 
 fn begin() -> Result<Never> {
+    descriptors::keep_here()?;
     let paths = Paths::at(MACHINE);
     let mut launch: Launch = serde_json::from_slice(&fs_err::read(paths.launch_file())?)?;
     // The top of the container's own cgroup namespace.

@@ -36,12 +36,12 @@ impl Driver for Native {
     }
 
     async fn network_up(&self, cluster: &Cluster) -> Result<Vec<Notice>> {
-        let mut notices = host::prepare(&self.home, cluster)?;
+        let image = lender::of_cluster(&self.home, cluster)?;
+        let mut notices = host::prepare(&self.home, cluster, &image)?;
         network::record(&self.home, cluster)?;
         let own = self.list().await?.into_iter().filter(|m| m.profile.as_deref() == Some(&cluster.name));
         let machines: Vec<String> = own.map(|m| m.name).collect();
         // Rules before the bridge: at no time is there a bridge without guards.
-        let image = lender::of_cluster(&self.home, cluster)?;
         guard::up(&self.home, cluster, &image, guard::Publish::Nothing)?;
         notices.extend(firewall::open(&self.home, cluster, &image)?);
         network::up(&self.home, cluster, &machines).await?;
@@ -52,10 +52,10 @@ impl Driver for Native {
         if forget {
             machine::sweep(&self.home.machines(), profile)?;
         }
+        let image = lender::of_profile(&self.home, profile).unwrap_or_else(|_| "/".into());
         // What this home did not make is not its to take away.
         if network::is_recorded(&self.home, profile) {
             if forget {
-                let image = lender::of_profile(&self.home, profile).unwrap_or_else(|_| "/".into());
                 firewall::close(&self.home, profile, &image);
                 guard::down(&self.home, profile, &image)?;
                 faults::forget(&self.home, profile, &image)?;
@@ -63,7 +63,7 @@ impl Driver for Native {
             network::down(&self.home, profile, forget).await?;
         }
         if self.list().await?.iter().all(|m| m.state == MachineState::Stopped) {
-            host::restore(&self.home)?;
+            host::restore(&self.home, &image).await?;
         }
         Ok(())
     }

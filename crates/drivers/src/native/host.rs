@@ -1,18 +1,23 @@
 //! Settings of the whole host that machines need or that their kubelets change.
 //!
-//! What is the host's is noted once for all homes, in /run: it lasts as long as the settings do. The
-//! last machine on the host puts it back. What is a network namespace's belongs to the home that
-//! works in it.
+//! What they were is noted once for all homes, in /run: it lasts as long as the settings do. The last machine on the host
+//! puts it back; forwarding, which is a network namespace's, the last of our bridges there. A command that has
+//! prepared the host counts as a machine until it ends.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use ipnet::Ipv4Net;
+use model::address::overlap;
 use model::{Cluster, Home};
+use netlink::{Link, Netlink};
 
-use super::cgroup;
+use super::commands::Note;
 use super::needs::{self, Crowd};
+use super::network::{self, BRIDGES};
 use super::settings::{self, Raised, Settings};
+use super::{cgroup, commands, forwarding};
 use crate::driver::Notice;
 use crate::machine::Paths;
 use crate::process::{self, Identity};
@@ -42,19 +47,70 @@ fn run() -> &'static Path {
 }
 
 fn of_host() -> Settings {
-    Settings::new(KERNEL, run().join("host-settings.json"))
+    let ours = KUBELET_SETS.into_iter().chain(needs::names()).collect();
+    Settings::new(KERNEL, run().join("host-settings.json"), ours)
 }
 
-fn of_namespace(home: &Home) -> Settings {
-    Settings::new(KERNEL, home.root().join("host-settings.json"))
+fn of_namespace() -> Settings {
+    let record = format!("forwarding-{}.json", commands::network());
+    Settings::new(KERNEL, run().join(record), vec![FORWARD])
+}
+
+/// Held while something of the host is looked at and changed, by commands of all homes.
+pub fn lock() -> Result<std::fs::File> {
+    settings::lock(run())
 }
 
 /// Makes room for all nodes of the cluster beside what runs on this host already.
-pub fn prepare(home: &Home, cluster: &Cluster) -> Result<Vec<Notice>> {
-    let _lock = settings::lock(run())?;
+pub fn prepare(home: &Home, cluster: &Cluster, image_rootfs: &Path) -> Result<Vec<Notice>> {
+    let _lock = lock()?;
+    commands::note(run(), cluster.network.subnet)?;
     let mut raised = of_host().raise(&needs::settings(crowd(home, cluster)?), &KUBELET_SETS)?;
-    raised.extend(of_namespace(home).raise(&[(FORWARD, 1)], &[])?);
-    Ok(notices(&raised, cluster.nodes.len()))
+    raised.extend(of_namespace().raise(&[(FORWARD, 1)], &[])?);
+    let mut notices = notices(&raised, cluster.nodes.len());
+    if of_namespace().has_raised(FORWARD)
+        && let Err(e) = forwarding::up(image_rootfs)
+    {
+        notices.push(Notice::Warning(format!(
+            "While clusters run, this host forwards between its own networks as well; a rule against it could not be made: {e:#}"
+        )));
+    }
+    Ok(notices)
+}
+
+/// No other command chooses this subnet while this one lives; `false` when it is taken by now.
+pub async fn reserve(subnet: Ipv4Net) -> Result<bool> {
+    // Who is not root makes no network.
+    if !rustix::process::geteuid().is_root() {
+        return Ok(true);
+    }
+    reserve_in(run(), subnet).await
+}
+
+async fn reserve_in(run: &Path, subnet: Ipv4Net) -> Result<bool> {
+    let _lock = settings::lock(run)?;
+    let mut taken = network::of_host().await?;
+    taken.extend(reserved_in(run));
+    let free = !taken.into_iter().any(|other| overlap(other, subnet));
+    if free {
+        commands::note(run, subnet)?;
+    }
+    Ok(free)
+}
+
+/// Subnets in this network namespace that other commands are about to use.
+pub fn reserved() -> Vec<Ipv4Net> {
+    reserved_in(run())
+}
+
+fn reserved_in(run: &Path) -> Vec<Ipv4Net> {
+    let here = commands::network();
+    commands::others(run).into_iter().filter(|note| note.network == here).map(|note| note.subnet).collect()
+}
+
+/// At the end of a command: what it had in mind is there, or will not be.
+pub fn command_ends() {
+    commands::forget(run());
 }
 
 /// All nodes of the cluster, running or not, and every other machine that runs here. What those are
@@ -122,27 +178,47 @@ fn contained() -> Vec<Identity> {
     notes.filter_map(|note| alive(note.path())).collect()
 }
 
-fn other_bridges() -> bool {
-    let links = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
-    links.into_iter().any(|l| l.path().join("bridge").is_dir())
-}
-
 /// When the home's last machine has stopped.
-pub fn restore(home: &Home) -> Result<()> {
+pub async fn restore(home: &Home, image_rootfs: &Path) -> Result<()> {
     // Who is not root has changed none.
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    let _lock = settings::lock(run())?;
-    // Somebody else's bridge (Docker's, another home's) needs it now, whatever was before us.
-    of_namespace(home).restore(|setting| setting == FORWARD && other_bridges())?;
-    if cgroup::running()?.is_empty() && contained().is_empty() {
-        of_host().restore(|_| false)?;
-        if !run().join("host-settings.json").exists() {
-            let _ = std::fs::remove_dir_all(run());
+    let _lock = lock()?;
+    // An earlier version noted it there, without the boot that it is of.
+    let _ = std::fs::remove_file(home.root().join("host-settings.json"));
+    let others = commands::others(run());
+    let mut bridges = Netlink::open()?.links().await?;
+    bridges.retain(|link| link.is_bridge);
+    if !needs_forwarding(&others, commands::network(), &bridges) {
+        // Another program's bridge (Docker's) needs it now, whatever was before us.
+        of_namespace().restore(|_| !bridges.is_empty())?;
+        // A cluster is stopped also where there is no nft to be borrowed any more.
+        if let Err(e) = forwarding::down(image_rootfs) {
+            tracing::warn!("the rule against forwarding for others may be left: {e:#}");
         }
     }
+    if others.is_empty() && cgroup::running()?.is_empty() && contained().is_empty() {
+        of_host().restore(|_| false)?;
+        tidy();
+    }
     Ok(())
+}
+
+/// Of this network namespace, by whatever home: there is a network of ours, or will be in a moment.
+fn needs_forwarding(others: &[Note], here: u64, bridges: &[Link]) -> bool {
+    others.iter().any(|note| note.network == here) || bridges.iter().any(|b| b.name.starts_with(BRIDGES))
+}
+
+/// Takes the directory away, unless another home or namespace has notes in it.
+fn tidy() {
+    for notes in [CONTAINED, commands::DIR] {
+        let _ = std::fs::remove_dir_all(run().join(notes));
+    }
+    let others = std::fs::read_dir(run()).into_iter().flatten().flatten().any(|e| e.file_name() != "lock");
+    if !others {
+        let _ = std::fs::remove_dir_all(run());
+    }
 }
 
 #[cfg(test)]
@@ -170,5 +246,41 @@ mod tests {
             ]
         );
         assert!(notices(&[raised(FORWARD, None)], 1).is_empty());
+    }
+
+    fn sleeper() -> std::process::Child {
+        std::process::Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    #[test]
+    fn two_homes_choose_two_subnets() {
+        network::tests::apart(async || {
+            let run = tempfile::tempdir().unwrap();
+            let [first, second] = ["192.168.49.0/24", "192.168.58.0/24"].map(|net| net.parse().unwrap());
+            let mut other = sleeper();
+            let command = process::identify(other.id()).unwrap();
+            commands::write(run.path(), &Note { command, network: commands::network(), subnet: first })
+                .unwrap();
+            assert!(!reserve_in(run.path(), first).await.unwrap(), "another home is about to use it");
+            assert!(reserve_in(run.path(), second).await.unwrap());
+            assert!(reserve_in(run.path(), second).await.unwrap(), "it is ours");
+            other.kill().unwrap();
+            other.wait().unwrap();
+            assert!(reserve_in(run.path(), first).await.unwrap(), "it gave up");
+            // In another network namespace it is another subnet.
+            let command = process::identify(1).unwrap();
+            commands::write(run.path(), &Note { command, network: 1, subnet: second }).unwrap();
+            assert!(reserve_in(run.path(), second).await.unwrap());
+        });
+    }
+
+    #[test]
+    fn a_start_that_has_no_bridge_yet_is_a_user() {
+        let command = process::identify(std::process::id()).unwrap();
+        let note = Note { command, network: 7, subnet: "192.168.49.0/24".parse().unwrap() };
+        let bridge = |name: &str| Link { index: 1, name: name.into(), controller: None, is_bridge: true };
+        assert!(needs_forwarding(std::slice::from_ref(&note), 7, &[]));
+        assert!(!needs_forwarding(&[note], 8, &[bridge("docker0")]));
+        assert!(needs_forwarding(&[], 8, &[bridge("docker0"), bridge("mk-0123456789")]));
     }
 }

@@ -9,11 +9,13 @@ pub(crate) mod borrowed;
 mod bypass;
 pub(crate) mod cgroup;
 pub(crate) mod command;
+mod commands;
 pub(crate) mod disk;
 mod driver;
 mod enter;
 pub(crate) mod faults;
 mod firewall;
+mod forwarding;
 pub(crate) mod guard;
 pub(crate) mod host;
 pub(crate) mod launch;
@@ -32,6 +34,9 @@ use std::process::ExitCode;
 
 use model::Home;
 
+use crate::descriptors;
+
+pub use host::{command_ends, reserve};
 pub use network::MTU;
 
 /// Programs of ours that must start single-threaded, because namespaces belong to threads.
@@ -41,12 +46,17 @@ pub const MOUNT: &str = "native-mount";
 
 /// Runs `native-launch`, `native-enter` or `native-mount` when the command was called as such.
 pub fn entry(command: &str, args: &[OsString]) -> Option<ExitCode> {
-    match command {
-        LAUNCH => Some(launch::main(args)),
-        ENTER => Some(enter::main(args)),
-        MOUNT => Some(mount::main(args)),
-        _ => None,
+    let main = match command {
+        LAUNCH => launch::main,
+        ENTER => enter::main,
+        MOUNT => mount::main,
+        _ => return None,
+    };
+    if let Err(e) = descriptors::keep_here() {
+        eprintln!("keep what the caller has open out of the machine: {e}");
+        return Some(ExitCode::FAILURE);
     }
+    Some(main(args))
 }
 
 pub struct Native {

@@ -62,6 +62,11 @@ pub fn settings(crowd: Crowd) -> Vec<(&'static str, u64)> {
         .collect()
 }
 
+/// All of these settings.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    NEEDS.iter().map(|n| n.setting).chain(NEIGHBOURS.map(|(setting, _)| setting))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,16 +7,18 @@ use anyhow::{Result, bail};
 use ipnet::Ipv4Net;
 use model::address::overlap;
 use model::{Cluster, Fault, Home, Reason, names};
-use netlink::{Netlink, Veth};
+use netlink::{Netlink, Veth, refuse_ipv6};
 
-use super::bypass;
+use super::{bypass, host};
 
 pub const MTU: u32 = 1500;
 pub const NODE_LINK: &str = "eth0";
+/// How the names of all our bridges begin.
+pub const BRIDGES: &str = "mk-";
 
 /// Interfaces are the host's, names are a home's: two homes may have clusters of the same name.
 pub fn bridge_name(home: &Home, profile: &str) -> String {
-    names::tagged("mk-", &format!("{}:{profile}", home.root().display()))
+    names::tagged(BRIDGES, &format!("{}:{profile}", home.root().display()))
 }
 
 pub fn cable_name(home: &Home, machine: &str) -> String {
@@ -31,6 +33,8 @@ fn mac(ip: Ipv4Addr) -> [u8; 6] {
 
 /// Makes the bridge with its address, or mends it; `machines` are those that should be on it.
 pub async fn up(home: &Home, cluster: &Cluster, machines: &[String]) -> Result<()> {
+    // Of all homes, one at a time looks who has the subnet and takes it.
+    let _one = host::lock()?;
     let net = Netlink::open()?;
     let name = bridge_name(home, &cluster.name);
     let subnet = cluster.network.subnet;
@@ -119,6 +123,8 @@ pub async fn attach(home: &Home, cluster: &Cluster, machine: &str, ip: Ipv4Addr,
         mtu: MTU,
     };
     net.veth(&veth).await?;
+    // A bridge that is lost leaves it alone with the node.
+    refuse_ipv6(&host_name)?;
     if let Some(cable) = net.link(&host_name).await? {
         bypass::tag(&net, cable.index).await;
     }
@@ -144,11 +150,59 @@ pub async fn is_up(home: &Home, cluster: &Cluster, machines: &[String]) -> Resul
     Ok(net.addresses().await?.iter().any(|(index, a)| *index == bridge.index && a.addr() == gateway))
 }
 
+/// What the host has, and what other commands are about to take.
 pub async fn in_use() -> Result<Vec<Ipv4Net>> {
+    let mut all = of_host().await?;
+    all.extend(host::reserved());
+    Ok(all)
+}
+
+pub async fn of_host() -> Result<Vec<Ipv4Net>> {
     let net = Netlink::open()?;
     let addresses = net.addresses().await?.into_iter().map(|(_, a)| a.trunc());
     let mut all: Vec<Ipv4Net> = addresses.chain(net.routed().await?.into_iter().map(|(n, _)| n)).collect();
     all.sort();
     all.dedup();
     Ok(all)
+}
+
+#[cfg(test)]
+pub mod tests {
+    use nix::sched::{CloneFlags, unshare};
+
+    use super::*;
+
+    /// In a network namespace of its own; not at all without the right to make one.
+    pub fn apart(test: impl AsyncFnOnce() + Send) {
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        let body = || {
+            unshare(CloneFlags::CLONE_NEWNET).unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(test());
+        };
+        std::thread::scope(|scope| scope.spawn(body).join()).unwrap();
+    }
+
+    #[test]
+    fn no_router_is_taken_from_a_bridge() {
+        apart(async || {
+            let net = Netlink::open().unwrap();
+            let setting = |name: &str| {
+                let path = format!("/proc/sys/net/ipv6/conf/mk-test/{name}");
+                std::fs::read_to_string(path).ok().map(|value| value.trim().to_owned())
+            };
+            net.bridge("mk-test").await.unwrap();
+            if setting("accept_ra").is_none() {
+                return;
+            }
+            let all = || ["accept_ra", "autoconf", "disable_ipv6"].map(setting).map(Option::unwrap);
+            assert_eq!(all(), ["0", "0", "1"]);
+            // One that was changed, or that an earlier version made.
+            std::fs::write("/proc/sys/net/ipv6/conf/mk-test/accept_ra", "1").unwrap();
+            net.bridge("mk-test").await.unwrap();
+            assert_eq!(all(), ["0", "0", "1"]);
+        });
+    }
 }

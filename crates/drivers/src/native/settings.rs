@@ -2,11 +2,14 @@
 //! change and put back at the end.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use serde::{Deserialize, Serialize};
+
+use crate::process::boot_id;
 
 /// What was found in one setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +18,13 @@ struct Kept {
     /// What we set it to; `None` where somebody else (a kubelet) does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     raised: Option<u64>,
+}
+
+/// What is on the disk. After a reboot the settings are the kernel's own again, and others have chosen since.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    boot_id: String,
+    kept: BTreeMap<String, Kept>,
 }
 
 /// A setting that was lower than needed.
@@ -31,15 +41,26 @@ pub struct Settings {
     /// `/proc/sys`
     root: PathBuf,
     record: PathBuf,
+    /// All that we ever change: a name in the record becomes part of a path.
+    ours: Vec<&'static str>,
 }
 
 impl Settings {
-    pub fn new(root: impl Into<PathBuf>, record: impl Into<PathBuf>) -> Settings {
-        Settings { root: root.into(), record: record.into() }
+    pub fn new(root: impl Into<PathBuf>, record: impl Into<PathBuf>, ours: Vec<&'static str>) -> Settings {
+        Settings { root: root.into(), record: record.into(), ours }
     }
 
     fn kept(&self) -> BTreeMap<String, Kept> {
-        std::fs::read(&self.record).ok().and_then(|t| serde_json::from_slice(&t).ok()).unwrap_or_default()
+        let read = || serde_json::from_slice::<Record>(&std::fs::read(&self.record).ok()?).ok();
+        let kept = read().filter(|record| record.boot_id == boot_id()).map(|record| record.kept);
+        let mut kept = kept.unwrap_or_default();
+        kept.retain(|setting, _| self.ours.contains(&setting.as_str()));
+        kept
+    }
+
+    /// Was it lower before us?
+    pub fn has_raised(&self, setting: &str) -> bool {
+        self.kept().get(setting).is_some_and(|kept| kept.raised.is_some())
     }
 
     fn keep(&self, kept: &BTreeMap<String, Kept>) -> Result<()> {
@@ -53,7 +74,8 @@ impl Settings {
             fs_err::create_dir_all(dir)?;
         }
         let new = self.record.with_extension("new");
-        fs_err::write(&new, serde_json::to_vec_pretty(kept)?)?;
+        let record = Record { boot_id: boot_id(), kept: kept.clone() };
+        fs_err::write(&new, serde_json::to_vec_pretty(&record)?)?;
         fs_err::rename(&new, &self.record).map_err(Into::into)
     }
 
@@ -114,12 +136,14 @@ pub fn name(setting: &str) -> String {
     setting.replace('/', ".")
 }
 
-/// Held while settings and their record are looked at and changed: other homes do so as well.
+/// Held while what is the host's is looked at and changed: other homes do so as well. Root's alone: a user who can open it
+/// can keep all others waiting.
 pub fn lock(dir: &Path) -> Result<std::fs::File> {
     let path = dir.join("lock");
     loop {
         fs_err::create_dir_all(dir)?;
-        let file = fs_err::OpenOptions::new().create(true).append(true).open(&path)?.into_parts().0;
+        let mut options = fs_err::OpenOptions::new();
+        let file = options.create(true).append(true).mode(0o600).open(&path)?.into_parts().0;
         file.lock()?;
         // Whoever was the last one before us has taken the directory away.
         let there = std::fs::metadata(&path).map(|m| m.ino()).ok();
@@ -149,7 +173,18 @@ mod tests {
         }
 
         fn settings(&self) -> Settings {
-            Settings::new(self.0.path(), self.0.path().join("run/record.json"))
+            Settings::new(self.0.path(), self.record(), vec!["low", "high", "panic", "fixed"])
+        }
+
+        fn record(&self) -> PathBuf {
+            self.0.path().join("run/record.json")
+        }
+
+        fn write_record(&self, boot_id: String, setting: &str) {
+            let kept = Kept { was: "666".into(), raised: Some(1024) };
+            let record = Record { boot_id, kept: BTreeMap::from([(setting.to_owned(), kept)]) };
+            std::fs::create_dir_all(self.0.path().join("run")).unwrap();
+            std::fs::write(self.record(), serde_json::to_vec(&record).unwrap()).unwrap();
         }
     }
 
@@ -170,7 +205,41 @@ mod tests {
             (kernel.get("low"), kernel.get("high"), kernel.get("panic")),
             ("128".into(), "4096".into(), "0".into())
         );
-        assert!(!kernel.0.path().join("run/record.json").exists());
+        assert!(!kernel.record().exists());
+    }
+
+    #[test]
+    fn what_was_before_a_reboot_is_no_concern_of_ours() {
+        let kernel = Kernel::new();
+        kernel.set("low", "1024");
+        kernel.write_record("another boot".into(), "low");
+        assert!(!kernel.settings().has_raised("low"));
+        kernel.settings().restore(|_| false).unwrap();
+        assert_eq!(kernel.get("low"), "1024", "it was set since");
+        kernel.write_record(boot_id(), "low");
+        assert!(kernel.settings().has_raised("low"));
+        kernel.settings().restore(|_| false).unwrap();
+        assert_eq!(kernel.get("low"), "666");
+    }
+
+    #[test]
+    fn no_other_file_is_written_than_those_of_our_settings() {
+        let kernel = Kernel::new();
+        let outside = kernel.0.path().join("elsewhere");
+        for named in [outside.to_str().unwrap(), "elsewhere", "../elsewhere"] {
+            std::fs::write(&outside, "1024").unwrap();
+            kernel.write_record(boot_id(), named);
+            kernel.settings().restore(|_| false).unwrap();
+            assert_eq!(std::fs::read_to_string(&outside).unwrap(), "1024", "{named}");
+        }
+    }
+
+    #[test]
+    fn only_we_can_open_the_lock() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let file = lock(dir.path()).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

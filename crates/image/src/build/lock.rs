@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use std::fs::TryLockError;
 
 /// Held until dropped; the kernel lets go of it when the process ends in any way.
@@ -12,7 +13,8 @@ pub struct Lock(#[allow(dead_code)] fs_err::File);
 /// Waits for the lock; `waiting` is called once if somebody else has it. Polled, so that a cancelled build
 /// leaves no thread behind that waits for ever.
 pub async fn acquire(path: &Path, waiting: impl Fn()) -> Result<Lock> {
-    let file = fs_err::File::create(path)?;
+    let mut options = fs_err::OpenOptions::new();
+    let file = options.create(true).append(true).mode(0o600).open(path)?;
     let mut told = false;
     loop {
         match file.file().try_lock() {

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use drivers::descriptors;
 use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -21,16 +22,17 @@ pub fn stop_later(ctx: &Ctx, name: &str, after: Duration) -> Result<()> {
     cancel(ctx, name)?;
     let now = Timestamp::now().as_second();
     let at = now.saturating_add(i64::try_from(after.as_secs()).unwrap_or(i64::MAX));
-    let child = std::process::Command::new("/proc/self/exe")
+    let mut command = std::process::Command::new("/proc/self/exe");
+    command
         .args(["stop", "--profile", name, AT, &at.to_string()])
         .env("MINIKUBE_HOME", ctx.home.root())
         .env("MANYKUBE_HOME", ctx.home.root())
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .context("start the process that stops the cluster later")?;
+        .stderr(Stdio::null());
+    descriptors::keep_from(&mut command);
+    let child = command.spawn().context("start the process that stops the cluster later")?;
     fs_err::write(scheduled::pid_file(&ctx.home, name), child.id().to_string())?;
     profile::set_scheduled_stop(&ctx.home, name, Some((now, after)))?;
     Ok(())

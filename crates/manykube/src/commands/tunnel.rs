@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
@@ -31,7 +32,8 @@ pub fn run(ctx: &Ctx, _args: &Args) -> Result<u8> {
     let path = ctx.home.profile(&cluster.name).join(".tunnel_lock");
     ctx.run(async {
         let client = common::healthy_client(ctx, &cluster).await?;
-        let lock = fs_err::OpenOptions::new().create(true).append(true).open(&path)?.into_parts().0;
+        let mut options = fs_err::OpenOptions::new();
+        let lock = options.create(true).append(true).mode(0o600).open(&path)?.into_parts().0;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use drivers::docker::Address;
 use drivers::docker::inside::Engine;
 use model::Home;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::door::{Record, file, read};
@@ -39,6 +41,10 @@ const SILENT: Duration = Duration::from_secs(600);
 /// Until somebody who was here before is gone.
 const HANDOVER: Duration = Duration::from_secs(5);
 const BREATH: Duration = Duration::from_millis(100);
+/// Clients of an API server speak first. One that only probes the port says nothing.
+const SILENCE: Duration = Duration::from_secs(10);
+/// At once. Each takes two descriptors, and a process usually has 1024.
+const CLIENTS: usize = 400;
 
 /// Who is at a door.
 pub enum Found {
@@ -75,7 +81,7 @@ fn take_turn(home: &Home, profile: &str) -> Option<File> {
     let began = Instant::now();
     while began.elapsed() < HANDOVER {
         // Opened each time: it may have been removed.
-        let lock = File::options().create(true).append(true).open(&path).ok()?;
+        let lock = File::options().create(true).append(true).mode(0o600).open(&path).ok()?;
         if lock.try_lock().is_ok() {
             let _ = lock.set_len(0);
             return Some(lock);
@@ -110,13 +116,16 @@ async fn serve(home: &Home, profile: &str, record: &Record) -> Result<()> {
     };
     let Some(engine) = engine else { return Ok(()) };
     let ways = Arc::new(Ways::new(engine, record.home.clone(), profile.to_owned()));
+    let places = Arc::new(Semaphore::new(CLIENTS));
     let hand_on = |client: TcpStream| {
+        // Who comes when all are taken is told at once.
+        let Ok(place) = places.clone().try_acquire_owned() else { return };
         let (ways, to) = (ways.clone(), api_servers(home, profile));
         tokio::spawn(async move {
-            // Clients of an API server speak first. Who only looks whether somebody is here says nothing.
-            if matches!(client.peek(&mut [0]).await, Ok(1)) {
+            if speaks(&client, SILENCE).await {
                 hand_on(client, ways, to).await;
             }
+            drop(place);
         });
     };
     tokio::select! {
@@ -124,6 +133,10 @@ async fn serve(home: &Home, profile: &str, record: &Record) -> Result<()> {
         () = watch(&ways) => {}
     }
     Ok(())
+}
+
+async fn speaks(client: &TcpStream, within: Duration) -> bool {
+    matches!(timeout(within, client.peek(&mut [0])).await, Ok(Ok(1)))
 }
 
 /// It may take a while to come back; for good it may be gone, too.
@@ -206,6 +219,18 @@ mod tests {
         assert!(patience.is_over(begin + GONE / 2 + SILENT));
         patience.note(Some(true), begin + SILENT);
         assert!(!patience.is_over(begin + SILENT + LOOK));
+    }
+
+    #[tokio::test]
+    async fn who_says_nothing_is_not_waited_for() {
+        use tokio::io::AsyncWriteExt as _;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (door, _) = listener.accept().await.unwrap();
+        assert!(!speaks(&door, BREATH).await);
+        client.write_all(b"hello").await.unwrap();
+        assert!(speaks(&door, SILENCE).await);
+        client.shutdown().await.unwrap();
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -124,7 +125,7 @@ fn lock(home: &Home) -> Result<File> {
     let dir = home.root().join("locks");
     fs_err::create_dir_all(&dir)?;
     let path = dir.join("elsewhere.lock");
-    let file = OpenOptions::new().create(true).append(true).open(&path);
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
     let file = file.with_context(|| format!("open {}", path.display()))?;
     file.lock().with_context(|| format!("lock {}", path.display()))?;
     Ok(file)

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -80,7 +80,10 @@ async fn acquire(path: &Path, command: &str, waiting: &dyn Fn(String)) -> Result
     }
     let mut said = false;
     loop {
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        // A user who can open it can keep all commands waiting.
+        let mut file = options.mode(0o600).open(path)?;
         match file.try_lock() {
             // The one before us may have removed the file: then this is a lock on nothing.
             Ok(()) if !is_at(&file, path) => continue,

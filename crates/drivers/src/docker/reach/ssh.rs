@@ -12,6 +12,7 @@ use model::{Fault, Reason};
 
 use super::ssh_session::Session;
 use super::{ssh_refused, transport};
+use crate::descriptors;
 
 /// Nobody is there to answer a question, and a host that is not there is to be told in time.
 const OPTIONS: [&str; 6] = [
@@ -91,6 +92,8 @@ impl Target {
             command.args(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
             // The terminal's Ctrl-C is for the command, which is told by way of this.
             command.process_group(0).kill_on_drop(true);
+            // What it leaves behind for the next command keeps nothing of the caller's open.
+            descriptors::keep_from(command.as_std_mut());
             let session = command.spawn().map_err(ssh_refused::not_run).and_then(Session::new);
             async { session }
         };

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use drivers::{Handle, Identity, identify};
+use drivers::{Handle, Identity, descriptors, identify};
 use model::injected::{Harm, Injected};
 use rustix::process::Signal;
 
@@ -33,6 +33,7 @@ pub fn spawn(ctx: &Ctx, fault: &Injected) -> Result<Identity> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // SAFETY: setsid is async-signal-safe. A session of its own: Ctrl-C and the end of the terminal are not for it.
     unsafe { command.pre_exec(|| nix::unistd::setsid().map(drop).map_err(Into::into)) };
+    descriptors::keep_from(&mut command);
     let child = command.spawn().context("start who undoes the fault")?;
     identify(child.id())
 }

@@ -59,7 +59,12 @@ impl Request {
         }
         self.check(cluster)?;
         let name = self.name.as_deref();
-        let full = || usage(format!("{} has no room for {} more nodes", cluster.network.subnet, self.count));
+        let full = || {
+            let (net, more) =
+                (&cluster.network, if self.count == 1 { "1 more node" } else { "so many more nodes" });
+            let ranges = format!("nodes are in {}, and each needs a /24 of {}", net.subnet, net.pod_cidr);
+            usage(format!("The cluster {:?} has no room for {more}: {ranges}", cluster.name))
+        };
         let mut grown = cluster.clone();
         let mut new = Vec::new();
         for _ in 0..self.count {
@@ -151,6 +156,16 @@ mod tests {
         let named = Request { name: Some("m02".into()), ..one };
         assert_eq!(named.nodes(&cluster, &new).unwrap(), new[..1]);
         assert!(named.nodes(&cluster, &[]).is_err(), "it is there");
+    }
+
+    #[test]
+    fn no_node_without_a_range_for_its_pods() {
+        let mut cluster = sample("demo");
+        cluster.network.pod_cidr = "10.9.0.0/23".parse().unwrap();
+        assert_eq!(request(None, 1).nodes(&cluster, &[]).unwrap().len(), 1);
+        let refused = request(None, 2).nodes(&cluster, &[]).unwrap_err();
+        assert_eq!(refused.reason, Reason::Usage);
+        assert!(refused.message.contains("each needs a /24 of 10.9.0.0/23"), "{}", refused.message);
     }
 
     #[test]

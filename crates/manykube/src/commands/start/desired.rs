@@ -101,18 +101,20 @@ fn counts(args: &Args) -> Result<(u32, u32), Fault> {
 }
 
 fn nodes(network: &Network, count: u32, control_planes: u32, version: &str) -> Result<Vec<Node>, Fault> {
-    let node = |number| {
-        Some(Node {
-            name: names::node(number),
-            ip: address::node_ip(network.subnet, number)?,
-            control_plane: number <= control_planes,
-            worker: true,
-            kubernetes_version: version.to_owned(),
-            config: model::NodeConfig::default(),
-        })
+    let node = |(number, ip)| Node {
+        name: names::node(number),
+        ip,
+        control_plane: number <= control_planes,
+        worker: true,
+        kubernetes_version: version.to_owned(),
+        config: model::NodeConfig::default(),
     };
-    let full = || values::usage(format!("{} has no room for {count} nodes", network.subnet));
-    (1..=count).map(|number| node(number).ok_or_else(full)).collect()
+    let all = address::node_ips(network.subnet, network.pod_cidr).zip(1..=count);
+    let nodes: Vec<Node> = all.map(|(place, _)| node(place)).collect();
+    if nodes.len() < count as usize {
+        return Err(values::usage(format!("{} has no room for {count} nodes", network.subnet)));
+    }
+    Ok(nodes)
 }
 
 fn static_ip(args: &Args) -> Result<Option<Ipv4Addr>, Fault> {

@@ -16,6 +16,7 @@ pub mod versions;
 mod vip;
 
 use anyhow::Result;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use model::config_file::ConfigFile;
 use model::{Cluster, DriverKind, Fault, VipBy, names};
 
@@ -29,6 +30,9 @@ use crate::host;
 use crate::report::{Event, Style};
 use crate::state::lock::ProfileLock;
 use crate::state::{pending, profile};
+
+/// How often a subnet is chosen again because another home took it first.
+const CHOICES: usize = 20;
 
 /// What is to be, and what to say about it.
 struct Wanted {
@@ -89,7 +93,7 @@ async fn start(ctx: &Ctx, args: &Args) -> Result<()> {
     // Of all that is new, one at a time: two would pick the same subnet.
     let choosing = choosing(ctx)?;
     // Again: while this command waited, another one may have changed the profile.
-    let wanted = self::wanted(ctx, args).await?;
+    let wanted = settled(ctx, args).await?;
     if wanted.removed() != agreed {
         file::confirm(&wanted.removed(), args.yes)?;
     }
@@ -148,10 +152,24 @@ async fn asked(ctx: &Ctx, args: &Args) -> Result<(DriverKind, bool)> {
     Ok((driver, args.driver.is_some()))
 }
 
+/// Of a new cluster with a subnet that no command of another home chooses meanwhile. One that was named is refused when it
+/// is looked at again.
+async fn settled(ctx: &Ctx, args: &Args) -> Result<Wanted> {
+    let mut wanted = wanted(ctx, args).await?;
+    for _ in 0..CHOICES {
+        if wanted.old.is_some() || drivers::native::reserve(wanted.cluster.network.subnet).await? {
+            break;
+        }
+        wanted = self::wanted(ctx, args).await?;
+    }
+    Ok(wanted)
+}
+
 /// Held while a subnet is chosen and written down; the choice itself takes milliseconds.
 fn choosing(ctx: &Ctx) -> Result<std::fs::File> {
     let path = ctx.home.root().join("locks/subnet.lock");
-    let file = fs_err::OpenOptions::new().create(true).append(true).open(path)?.into_parts().0;
+    let mut options = fs_err::OpenOptions::new();
+    let file = options.create(true).append(true).mode(0o600).open(path)?.into_parts().0;
     file.lock()?;
     Ok(file)
 }

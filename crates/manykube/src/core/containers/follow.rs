@@ -6,11 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use containers::{Node as Store, familiar};
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use model::Home;
@@ -26,6 +28,8 @@ pub const COMMAND: &str = "images-follow";
 const TOGETHER: Duration = Duration::from_millis(50);
 /// A node that could not be reached is tried again.
 const AGAIN: Duration = Duration::from_secs(2);
+/// Bytes of the log.
+const LARGEST: u64 = 1 << 20;
 
 /// From now on, and again whenever the node starts.
 pub fn begin(home: &Home, profile: &str, machine: &str) -> Result<()> {
@@ -45,13 +49,16 @@ pub fn resume(home: &Home, profile: &str) -> Result<()> {
 
 /// A second one finds the first at work, and ends.
 fn spawn(home: &Home, profile: &str, machine: &str) -> Result<()> {
-    let log = fs_err::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(home.profile(profile).join("images-follow.log"))?
-        .into_parts()
-        .0;
+    let log = log(&home.profile(profile).join("images-follow.log"))?;
     background::spawn(home, COMMAND, &[profile, machine], log)
+}
+
+/// One that is large is kept beside a new one.
+fn log(path: &Path) -> Result<std::fs::File> {
+    if std::fs::metadata(path).is_ok_and(|file| file.len() > LARGEST) {
+        fs_err::rename(path, path.with_extension("log.1"))?;
+    }
+    Ok(fs_err::OpenOptions::new().create(true).append(true).open(path)?.into_parts().0)
 }
 
 /// `images-follow HOME CACHE PROFILE MACHINE`.
@@ -61,7 +68,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
 
 async fn follow(home: &Home, profile: &str, machine: &str) -> Result<()> {
     let lock = home.machine(machine).join("images-follow.lock");
-    let lock = fs_err::OpenOptions::new().create(true).append(true).open(lock)?.into_parts().0;
+    let lock = fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(lock)?.into_parts().0;
     if lock.try_lock().is_err() {
         return Ok(());
     }
@@ -73,6 +80,7 @@ async fn follow(home: &Home, profile: &str, machine: &str) -> Result<()> {
 }
 
 async fn pass_on(home: &Home, profile: &str, machine: &str) -> Result<()> {
+    let mut told = Told::default();
     loop {
         // containerd may be started again while its node runs.
         let Ok(node) = connect(home, machine).await else {
@@ -85,13 +93,11 @@ async fn pass_on(home: &Home, profile: &str, machine: &str) -> Result<()> {
             continue;
         };
         loop {
-            let wait = match mirror(home, profile, &node).await {
-                Ok(()) => Duration::MAX,
-                Err(e) => {
-                    eprintln!("{e:#}");
-                    AGAIN
-                }
-            };
+            let done = mirror(home, profile, &node).await;
+            if let Some(line) = told.news(&done) {
+                eprintln!("{line}");
+            }
+            let wait = if done.is_ok() { Duration::MAX } else { AGAIN };
             match timeout(wait, events.next()).await {
                 Ok(None | Some(Err(_))) => break,
                 Ok(Some(Ok(_))) => sleep(TOGETHER).await,
@@ -100,6 +106,19 @@ async fn pass_on(home: &Home, profile: &str, machine: &str) -> Result<()> {
             // The rest of what happened meanwhile is seen by one look.
             while let Ok(Some(Ok(_))) = timeout(Duration::ZERO, events.next()).await {}
         }
+    }
+}
+
+/// What was said last: a node that is frozen for an hour is worth one line.
+#[derive(Default)]
+struct Told(String);
+
+impl Told {
+    fn news(&mut self, done: &Result<()>) -> Option<String> {
+        let now = done.as_ref().err().map(|e| format!("{e:#}")).unwrap_or_default();
+        let before = std::mem::replace(&mut self.0, now);
+        (self.0 != before)
+            .then(|| if self.0.is_empty() { "all is passed on again".into() } else { self.0.clone() })
     }
 }
 
@@ -142,4 +161,30 @@ async fn give(
     let lacks: Vec<String> = missing(&to, named).await?.into_iter().map(|(name, _)| name).collect();
     let give: Vec<_> = images.iter().filter(|i| lacks.contains(&i.name)).cloned().collect();
     containers::copy(&give, from, &to).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_for_each_change() {
+        let mut told = Told::default();
+        let frozen = || Err(anyhow::anyhow!("minikube-m02 does not answer"));
+        assert_eq!(told.news(&Ok(())), None);
+        assert_eq!(told.news(&frozen()).as_deref(), Some("minikube-m02 does not answer"));
+        assert_eq!(told.news(&frozen()), None);
+        assert_eq!(told.news(&Ok(())).as_deref(), Some("all is passed on again"));
+        assert_eq!(told.news(&Ok(())), None);
+        assert!(told.news(&frozen()).is_some());
+    }
+
+    #[test]
+    fn a_large_log_is_followed_by_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("images-follow.log");
+        log(&path).unwrap().set_len(LARGEST + 1).unwrap();
+        assert_eq!(log(&path).unwrap().metadata().unwrap().len(), 0);
+        assert!(dir.path().join("images-follow.log.1").exists());
+    }
 }

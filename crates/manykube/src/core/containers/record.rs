@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use anyhow::Result;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use model::Home;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +41,8 @@ impl Record {
     /// Commands and the follower of a Docker engine may do this at the same time.
     pub fn change(home: &Home, profile: &str, change: impl FnOnce(&mut Record)) -> Result<()> {
         let path = path(home, profile);
-        let lock = fs_err::OpenOptions::new().create(true).append(true).open(path.with_extension("lock"))?;
+        let mut options = fs_err::OpenOptions::new();
+        let lock = options.create(true).append(true).mode(0o600).open(path.with_extension("lock"))?;
         lock.file().lock()?;
         let before = Record::read(home, profile);
         let mut after = before.clone();

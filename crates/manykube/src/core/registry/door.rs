@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use model::Home;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
@@ -57,7 +58,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
 
 async fn serve(home: &Home, profile: &str) -> Result<()> {
     let lock = home.profile(profile).join("registry-door.lock");
-    let lock = fs_err::OpenOptions::new().create(true).append(true).open(lock)?.into_parts().0;
+    let lock = fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(lock)?.into_parts().0;
     let alone = async {
         while lock.try_lock().is_err() {
             sleep(LOOK).await;

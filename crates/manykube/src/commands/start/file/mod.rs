@@ -131,7 +131,9 @@ impl Input {
             self.fault(self.parsed.problem(&path, fault.message).into(), fault.reason)
         })?;
         let cluster = cluster_file::resolve(&file, base).ok_or_else(|| {
-            usage(format!("{} has no room for all nodes of {}", base.network.subnet, self.path))
+            let pods = file.networking.pod_subnet.unwrap_or(base.network.pod_cidr);
+            let ranges = format!("nodes are in {}, and each needs a /24 of {pods}", base.network.subnet);
+            usage(format!("There is no room for all nodes of {}: {ranges}", self.path))
         })?;
         if !force {
             fits(&cluster, host)?;
