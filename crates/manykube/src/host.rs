@@ -31,7 +31,8 @@ pub fn free_bytes(dir: &Path) -> Option<u64> {
 /// The time by which certificates are made and judged. Tests set it back by so many seconds, to have some
 /// that end soon.
 pub fn now() -> SystemTime {
-    let back = env("MANYKUBE_CLOCK_BACK").and_then(|text| text.parse().ok()).unwrap_or(0);
+    let back =
+        base::variable::of_tests("MANYKUBE_CLOCK_BACK").and_then(|text| text.parse().ok()).unwrap_or(0);
     SystemTime::now() - Duration::from_secs(back)
 }
 

@@ -98,7 +98,7 @@ async fn stop(ctx: &Ctx, name: &str, keep_context: bool) -> Result<usize> {
     super::fault::lift(ctx, name, None).await?;
     let stopped = core::stop(ctx, &cluster).await?;
     if !keep_context {
-        common::remove_from_kubeconfig(name)?;
+        common::remove_from_kubeconfig(&ctx.home, name)?;
     }
     // What waited for this is us, if anybody.
     let _ = std::fs::remove_file(scheduled::pid_file(&ctx.home, name));
