@@ -123,7 +123,7 @@ fn session(ctx: &Ctx, name: &str) -> Session {
         if active { "in-use".to_owned() } else { String::new() }
     };
     Session {
-        time_to_stop: scheduled::time_to_stop(&config).unwrap_or_default(),
+        time_to_stop: scheduled::time_to_stop(&ctx.home, name, &config).unwrap_or_default(),
         docker_env: in_use("MINIKUBE_ACTIVE_DOCKERD"),
         podman_env: in_use("MINIKUBE_ACTIVE_PODMAN"),
     }

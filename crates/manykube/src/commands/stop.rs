@@ -75,7 +75,7 @@ fn stop_each(ctx: &Ctx, args: &Args, profiles: &[String]) -> Result<u8> {
             match args.scheduled_at {
                 Some(at) if !schedule::wait(ctx, name, at).await => return Ok(0),
                 // Its own process: there is nobody to end.
-                Some(_) => profile::set_scheduled_stop(&ctx.home, name, None)?,
+                Some(_) => scheduled::set(&ctx.home, name, None)?,
                 None => schedule::cancel(ctx, name)?,
             }
             stopped += stop(ctx, name, args.keep_context_active).await?;

@@ -7,8 +7,8 @@ use model::config_file::{self, ConfigFile};
 use model::{Cluster, Fault, Home, Reason};
 use serde_json::{Map, Value};
 
+use super::atomic;
 use super::lock::ProfileLock;
-use super::{atomic, scheduled};
 use crate::ctx::Ctx;
 
 /// The profile's configuration; `None` when there is no such profile. A file that cannot be read stays as it is.
@@ -90,21 +90,6 @@ pub fn save(home: &Home, cluster: &Cluster, previous: Option<&Map<String, Value>
         save_text(file, &text)?;
     }
     Ok(())
-}
-
-/// Notes when the cluster will be stopped, or that it will not. Nothing else of the file changes.
-pub fn set_scheduled_stop(
-    home: &Home,
-    profile: &str,
-    stop: Option<(i64, std::time::Duration)>,
-) -> Result<(), Fault> {
-    let ConfigFile { cluster, mut raw, .. } = require(home, profile)?;
-    let stop = scheduled::record(stop);
-    if raw.get("ScheduledStop").unwrap_or(&Value::Null) == &stop {
-        return Ok(());
-    }
-    raw.insert("ScheduledStop".into(), stop);
-    save_text(&home.profile_config(profile), &config_file::render_text(&cluster, Some(&raw)))
 }
 
 /// Beside the desired state, which only names the file: that may be gone when a start is resumed.
