@@ -19,17 +19,18 @@ const SUFFIX: &str = ".new";
 pub fn write(path: &Path, data: &[u8], mode: u32) -> io::Result<()> {
     let place = format!("write/{}", name(path));
     crash::place(&place, "before");
-    put(path, data, mode, || crash::place(&place, "midway"))?;
+    write_with(path, data, mode, || crash::place(&place, "midway"))?;
     crash::place(&place, "after");
     Ok(())
 }
 
 /// The same, of a file that is one of very many.
 pub fn replace(path: &Path, data: &[u8], mode: u32) -> io::Result<()> {
-    put(path, data, mode, || ())
+    write_with(path, data, mode, || ())
 }
 
-fn put(path: &Path, data: &[u8], mode: u32, midway: impl FnOnce()) -> io::Result<()> {
+/// The same, and does something when the half is written and not yet in its place.
+pub fn write_with(path: &Path, data: &[u8], mode: u32, midway: impl FnOnce()) -> io::Result<()> {
     let at = dir_of(path);
     std::fs::create_dir_all(at).map_err(|e| of_path(e, at))?;
     sweep(path);

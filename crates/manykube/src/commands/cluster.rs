@@ -215,7 +215,8 @@ fn entry(ctx: &Ctx, cluster: &Cluster) -> Result<Entry> {
         server: core::server(ctx, cluster),
         namespace: cluster.namespace.clone(),
         credentials,
-        home: ctx.home.root().display().to_string(),
+        // By the one name that does not change with the way to it.
+        home: ctx.home.root().canonicalize()?.display().to_string(),
         now: jiff::Zoned::now().strftime("%a, %d %b %Y %H:%M:%S %Z").to_string(),
         version: VERSION.to_owned(),
     })

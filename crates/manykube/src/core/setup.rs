@@ -20,7 +20,8 @@ pub fn recorded(home: &Home, machine: &str) -> Option<Setup> {
 
 /// An emptied one would read as a machine that is as wanted.
 fn record(home: &Home, machine: &str, setup: &Setup) -> Result<()> {
-    Ok(atomic::write(&path(home, machine), &serde_json::to_vec_pretty(setup)?, 0o644)?)
+    let midway = || base::crash::place(&format!("setup/{machine}"), "midway");
+    Ok(atomic::write_with(&path(home, machine), &serde_json::to_vec_pretty(setup)?, 0o644, midway)?)
 }
 
 /// The machine has what it should. What is in the API is not looked at.

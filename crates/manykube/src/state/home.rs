@@ -40,11 +40,14 @@ pub fn create(home: &Home) -> Result<(), Fault> {
 /// A user who may write to it could put a program there that root runs.
 fn only_ours(root: &Path) -> Result<(), Fault> {
     let Ok(found) = std::fs::metadata(root) else { return Ok(()) };
+    let set = |name: &str| crate::host::env(name).filter(|value| !value.is_empty());
     let caller = Caller {
         root: crate::host::is_root(),
-        // Who became root to run this, and a command that the engine runs, which was looked at before.
-        by: ["SUDO_UID", "PKEXEC_UID"].into_iter().find_map(|name| crate::host::env(name)?.parse().ok()),
-        inside: crate::host::env(crate::inside::INSIDE).is_some(),
+        by: ["SUDO_UID", "PKEXEC_UID"].into_iter().find_map(|name| set(name)?.parse().ok()),
+        // By its name, or by a command that looked at it before the engine was asked to run this one.
+        meant: ["MANYKUBE_HOME", "MINIKUBE_HOME", crate::inside::INSIDE]
+            .iter()
+            .any(|name| set(name).is_some()),
     };
     let (message, advice) = match objection(found.uid(), found.gid(), found.mode(), &caller) {
         None => return Ok(()),
@@ -52,7 +55,7 @@ fn only_ours(root: &Path) -> Result<(), Fault> {
         Some(Objection::Group) => ("A group of users may write to the home directory", "Run: chmod g-w"),
         Some(Objection::Owner) => (
             "Root would run programs out of another user's home directory",
-            "Run the same command as that user, with sudo if it needs root, or set MANYKUBE_HOME to another directory than",
+            "Run the same command as that user, or with sudo; if this home is meant all the same, set MANYKUBE_HOME to",
         ),
     };
     let (at, mode) = (root.display(), found.mode() & 0o7777);
@@ -62,8 +65,10 @@ fn only_ours(root: &Path) -> Result<(), Fault> {
 
 struct Caller {
     root: bool,
+    /// Who became root to run this.
     by: Option<u32>,
-    inside: bool,
+    /// The home was not only found by HOME, which may be left over of another user.
+    meant: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -76,7 +81,7 @@ enum Objection {
 fn objection(uid: u32, gid: u32, mode: u32, caller: &Caller) -> Option<Objection> {
     // A group of the owner's own has the owner's number.
     let group = mode & 0o020 != 0 && gid != 0 && gid != uid;
-    let other = uid != 0 && caller.by != Some(uid) && !caller.inside;
+    let other = uid != 0 && caller.by != Some(uid) && !caller.meant;
     match () {
         () if mode & 0o002 != 0 => Some(Objection::Everybody),
         () if caller.root && group => Some(Objection::Group),
@@ -109,8 +114,8 @@ mod tests {
 
     #[test]
     fn root_runs_nothing_out_of_the_home_of_others() {
-        let root = |by, inside| Caller { root: true, by, inside };
-        let user = Caller { root: false, by: None, inside: false };
+        let root = |by, meant| Caller { root: true, by, meant };
+        let user = Caller { root: false, by: None, meant: false };
         let of = |uid, gid, mode, caller: &Caller| objection(uid, gid, mode, caller);
         assert_eq!(of(0, 0, 0o755, &root(None, false)), None);
         assert_eq!(of(1000, 1000, 0o755, &root(None, false)), Some(Objection::Owner));

@@ -51,10 +51,7 @@ impl Runner<'_> {
         let spec = machines::spec(self.home(), cluster, node, Some(new))?;
         self.driver.configure(&spec).await?;
         let prepared = bootstrap::paths::PREPARED.trim_start_matches("/var/");
-        match fs_err::remove_file(drivers::machine::var_dir(self.home(), machine).join(prepared)) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
-            _ => {}
-        }
+        base::atomic::remove(&drivers::machine::var_dir(self.home(), machine).join(prepared))?;
         setup::made(self.home(), cluster, node)
     }
 
