@@ -6,4 +6,3 @@ pub mod crash;
 #[cfg(not(feature = "test-hooks"))]
 #[path = "no_crash.rs"]
 pub mod crash;
-pub mod variable;
