@@ -24,13 +24,23 @@ pub fn write(path: &Path, data: &[u8], mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The same, of a file that is one of very many.
+/// The same, of a file that is one of many, or a node's: it belongs to who writes it.
 pub fn replace(path: &Path, data: &[u8], mode: u32) -> io::Result<()> {
-    write_with(path, data, mode, || ())
+    put(path, data, mode, Owner::Writer, || ())
 }
 
-/// The same, and does something when the half is written and not yet in its place.
+/// As [`write`], with another place midway.
 pub fn write_with(path: &Path, data: &[u8], mode: u32, midway: impl FnOnce()) -> io::Result<()> {
+    put(path, data, mode, Owner::Kept, midway)
+}
+
+#[derive(PartialEq, Eq)]
+enum Owner {
+    Writer,
+    Kept,
+}
+
+fn put(path: &Path, data: &[u8], mode: u32, owner: Owner, midway: impl FnOnce()) -> io::Result<()> {
     let at = dir_of(path);
     std::fs::create_dir_all(at).map_err(|e| of_path(e, at))?;
     sweep(path);
@@ -40,7 +50,9 @@ pub fn write_with(path: &Path, data: &[u8], mode: u32, midway: impl FnOnce()) ->
         (&half.file).write_all(data)?;
         // The umask has no say.
         rustix::fs::fchmod(&half.file, Mode::from_raw_mode(mode))?;
-        keep_owner(&dir, path, &half.file);
+        if owner == Owner::Kept {
+            keep_owner(&half, path);
+        }
         half.file.sync_all()?;
         midway();
         half.persist(path)?;
@@ -161,15 +173,16 @@ fn writer(half: &str) -> Option<(String, u32)> {
 }
 
 /// A file stays its owner's. A new one that is made by sudo in the caller's own directory is theirs.
-fn keep_owner(dir: &File, path: &Path, half: &File) {
-    let there = rustix::fs::statat(dir, path.file_name().unwrap_or_default(), AtFlags::SYMLINK_NOFOLLOW);
-    let (uid, gid) = match (there, dir.metadata()) {
+fn keep_owner(half: &Half<'_>, path: &Path) {
+    let name = path.file_name().unwrap_or_default();
+    let there = rustix::fs::statat(half.dir, name, AtFlags::SYMLINK_NOFOLLOW);
+    let (uid, gid) = match (there, half.dir.metadata()) {
         (Ok(there), _) => (there.st_uid, there.st_gid),
         (Err(_), Ok(dir)) => (dir.uid(), dir.gid()),
         _ => return,
     };
     // Only root may give files away, and only root needs to.
-    let _ = std::os::unix::fs::fchown(half.as_fd(), Some(uid), Some(gid));
+    let _ = std::os::unix::fs::fchown(half.file.as_fd(), Some(uid), Some(gid));
 }
 
 #[cfg(test)]

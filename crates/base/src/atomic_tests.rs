@@ -70,4 +70,7 @@ fn an_owner_keeps_the_file() {
     std::os::unix::fs::chown(&path, Some(0), Some(0)).unwrap();
     write(&path, b"y", 0o600).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().uid(), 0);
+    let other = dir.path().join("other");
+    replace(&other, b"z", 0o600).unwrap();
+    assert_eq!(std::fs::metadata(&other).unwrap().uid(), 0);
 }
