@@ -6,6 +6,9 @@ export INSTA_UPDATE ?= no
 
 MANYKUBE := target/release/manykube
 HOST     := $(shell rustc -vV | sed -n 's/^host: //p')
+# What tests kill commands with. One build for all tests, in the same place; `make build` has none of it.
+HOOKS    := --features manykube/test-hooks
+FEATURES :=
 # What the node image is built with, besides Go and Cargo.
 PACKAGES := mmdebstrap gcc libc6-dev libseccomp-dev pkg-config
 # What the system tests look at the host with: their own eyes, not the product's.
@@ -27,8 +30,10 @@ deps: ## Install the Debian packages the build needs (as root), or say which are
 	else echo "missing packages: $$missing(run as root: apt-get install $$missing)" >&2; exit 1; fi
 
 build: ## Build the command: target/release/manykube
-	cargo build --release --locked -p manykube
+	cargo build --release --locked -p manykube $(FEATURES)
 	@mkdir -p target/release && ln -f target/$(HOST)/release/manykube $(MANYKUBE)
+	@[ -n "$(FEATURES)" ] || ! grep -qE 'MANYKUBE_CRASH_|MANYKUBE_CLOCK_|MINIKUBE_TEST_' $(MANYKUBE) || \
+		{ echo "$(MANYKUBE) has variables of the tests in it" >&2; exit 1; }
 
 image: deps build ## Build the node image, or find it in the cache
 	$(MANYKUBE) node-image build
@@ -42,7 +47,7 @@ down: build ## Remove that cluster
 
 test: ## Run all tests: lints, unit tests, system tests on real clusters
 	@# The node image is Go's work, the rest Rust's, and either has times when it uses one core only.
-	$(MAKE) --no-print-directory -j2 older lint-unit
+	$(MAKE) --no-print-directory -j2 FEATURES="$(HOOKS)" older lint-unit
 	$(MAKE) --no-print-directory system
 
 lint-unit: build
@@ -51,11 +56,13 @@ lint-unit: build
 
 unit: ## Run the tests that need no cluster
 	@# There are no examples in comments to be run, and looking for them takes a while.
-	cargo test --release --locked --workspace --exclude system-tests --lib --bins --tests
+	cargo test --release --locked --workspace --exclude system-tests --lib --bins --tests $(HOOKS)
 
 # What some tests' workers run.
 older: image
 	$(MANYKUBE) node-image build --kubelet --kubernetes-version 1.36
+
+system test-crash: FEATURES = $(HOOKS)
 
 system: older ## Run the tests on real clusters (root)
 	@# The real client, for docker-env, and the engine, which the tests of the docker driver start themselves.
@@ -71,7 +78,7 @@ docs: build ## Write docs/cli.md anew from the command line's definition
 
 lint: ## Check formatting, lints and, where it is installed, licences
 	cargo fmt --all --check
-	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	cargo clippy --release --locked --workspace --all-targets $(HOOKS) -- -D warnings
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check bans licenses sources; \
 	else echo "cargo-deny is not installed: licences are not checked (cargo install cargo-deny)"; fi
 
@@ -100,7 +107,7 @@ chaos: image ## Break nodes at random for ten minutes (CHAOS_MINUTES, CHAOS_SEED
 	bench/chaos
 
 test-crash: image ## Kill every command at every place that it passes, run it again and look at the cluster (an hour or more)
-	CRASH=all cargo test --release --locked --workspace --test crash -- --test-threads=1 --nocapture
+	CRASH=all cargo test --release --locked --workspace $(HOOKS) --test crash -- --test-threads=1 --nocapture
 
 vm: image ## Walk nodes through their life on Debian's kernel with cgroup v2, in virtual machines (root, qemu-system-x86; WALK=native, docker, rootless: only this one)
 	tests/vm/run $(WALK)

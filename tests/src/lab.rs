@@ -121,11 +121,21 @@ impl Lab {
             .env("DOCKER_CONFIG", self.docker_config())
             .env("CONTAINER_HOST", self.podman.as_ref().map_or_else(nowhere, Podman::host))
             .stdin(Stdio::null());
+        if !self.has_active_profile() {
+            // The name that the tests use, and minikube.
+            command.env("MANYKUBE_PROFILE", "minikube");
+        }
         if self.engine.is_some() {
             // What is chosen by itself is another one when something is wrong with the engine.
             command.env("MANYKUBE_DRIVER", "docker");
         }
         command
+    }
+
+    /// Set by `profile NAME`.
+    fn has_active_profile(&self) -> bool {
+        let settings = std::fs::read_to_string(self.home().join("config/config.json"));
+        settings.is_ok_and(|text| text.contains("\"profile\""))
     }
 
     pub fn manykube(&self, args: &[&str]) -> Ran {

@@ -50,6 +50,7 @@ impl User<'_> {
         let mut command = Command::new(self.lab.path("manykube"));
         command.args(args).stdin(Stdio::null());
         command.env("MANYKUBE_HOME", self.path(".manykube")).env("MANYKUBE_CACHE", Lab::cache());
+        command.env("MANYKUBE_PROFILE", "minikube");
         command.env("DOCKER_HOST", format!("unix://{}", self.socket().display()));
         self.become_user(&mut command);
         command

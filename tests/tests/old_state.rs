@@ -87,7 +87,12 @@ fn what_others_wrote_is_read_kept_and_brought_up_to_date() {
         .collect();
     assert_eq!(names, ["minikube", "minikube-m02"]);
     assert_eq!(nodes["items"][1]["status"]["capacity"]["pods"], "42", "its options apply");
-    assert_eq!(std::fs::read(&*cert).expect("the authority"), authority, "one authority for all profiles");
+    assert_eq!(std::fs::read(&*cert).expect("the authority"), authority, "minikube's own stays");
+    assert_ne!(
+        std::fs::read(profile.join("ca.crt")).expect("the cluster's"),
+        authority,
+        "a new one has its own"
+    );
     let kept = std::fs::read_to_string(profile.join("config.json.minikube")).expect("the backup");
     assert_eq!(kept, old);
     let aside = home.join("machines/minikube.minikube/config.json");

@@ -63,7 +63,8 @@ pub fn certified(
     // Of a kubeconfig only who it is for: all else in it may be the user's.
     let other_identity =
         |file: &NodeFile| identity(&read(&file.path).unwrap_or_default()) != identity(&file.data);
-    let public = || wanted.iter().filter(|f| f.path.ends_with(".crt"));
+    // And the half by which tokens are believed.
+    let public = || wanted.iter().filter(|f| f.path.ends_with(".crt") || f.path.ends_with("/sa.pub"));
     if stale.iter().any(|name| *name != leaf::APISERVER)
         || public().any(|f| f.path != api && other(f))
         || configs.iter().any(other_identity)
@@ -186,6 +187,7 @@ mod tests {
         assert_eq!(of(&cluster, 1, &|_| ()), Certified::AsWanted);
         assert_eq!(of(&cluster, 0, &lose("certs/apiserver.crt")), Certified::OtherApi);
         assert_eq!(of(&cluster, 0, &lose("etcd/peer.crt")), Certified::Other);
+        assert_eq!(of(&cluster, 0, &lose("certs/sa.pub")), Certified::Other);
         assert_eq!(of(&cluster, 1, &lose("kubelet.conf")), Certified::Other);
         let named = Cluster { api_names: vec!["other.example".into()], ..cluster.clone() };
         assert_eq!(of(&named, 0, &|_| ()), Certified::OtherApi);

@@ -2,9 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-pub mod crash;
 mod event;
 mod run;
 
+pub use base::crash;
 pub use event::Event;
 pub use run::{Failure, Phase, Step, run};

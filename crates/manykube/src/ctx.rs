@@ -17,6 +17,8 @@ const GRACE: Duration = Duration::from_millis(1500);
 pub struct Ctx {
     pub home: Home,
     pub profile: String,
+    /// The one that is meant when none is named.
+    pub default_profile: String,
     /// The name we were called by: `manykube` or `minikube`. Messages say what the user would type.
     pub tool: &'static str,
     /// The command's words without its options, `node add m02`: what to run again.
@@ -35,6 +37,7 @@ impl Ctx {
         Ctx {
             home: self.home.clone(),
             profile: profile.to_owned(),
+            default_profile: self.default_profile.clone(),
             tool: self.tool,
             called: self.called.clone(),
             lock_timeout: self.lock_timeout,
@@ -59,11 +62,7 @@ impl Ctx {
 
     /// The options that mean this profile again: `-p demo`, or nothing for the default one.
     pub fn profile_option(&self) -> String {
-        if self.profile == crate::args::DEFAULT_PROFILE {
-            String::new()
-        } else {
-            format!(" -p {}", self.profile)
-        }
+        if self.profile == self.default_profile { String::new() } else { format!(" -p {}", self.profile) }
     }
 
     /// A command line of ours for this profile, to be shown to the user.

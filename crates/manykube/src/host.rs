@@ -24,15 +24,29 @@ fn mib(meminfo: &str, name: &str) -> Option<u32> {
 
 /// Bytes that can still be written below `dir`; `None` when that cannot be found out.
 pub fn free_bytes(dir: &Path) -> Option<u64> {
+    // As in minikube: tests pretend that so many GiB are free.
+    #[cfg(feature = "test-hooks")]
+    if let Some(gib) = env("MINIKUBE_TEST_AVAILABLE_STORAGE").and_then(|v| v.parse::<u64>().ok()) {
+        return Some(gib.saturating_mul(1 << 30));
+    }
     let stat = rustix::fs::statvfs(dir).ok()?;
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// The time by which certificates are made and judged. Tests set it back by so many seconds, to have some
-/// that end soon.
+/// The time by which certificates are made and judged.
 pub fn now() -> SystemTime {
-    let back = env("MANYKUBE_CLOCK_BACK").and_then(|text| text.parse().ok()).unwrap_or(0);
-    SystemTime::now() - Duration::from_secs(back)
+    SystemTime::now() - set_back()
+}
+
+/// Tests set it back by so many seconds, to have certificates that end soon.
+#[cfg(feature = "test-hooks")]
+fn set_back() -> Duration {
+    Duration::from_secs(env("MANYKUBE_CLOCK_BACK").and_then(|text| text.parse().ok()).unwrap_or(0))
+}
+
+#[cfg(not(feature = "test-hooks"))]
+fn set_back() -> Duration {
+    Duration::ZERO
 }
 
 pub fn is_root() -> bool {

@@ -102,11 +102,11 @@ fn run(argv: Vec<OsString>, tool: &'static str) -> u8 {
         _ => Ok(None),
     };
     let by_file = named.as_ref().ok().cloned().flatten().filter(|_| !said);
+    let default_profile = args::default_profile(tool, &host::env);
     let ctx = Ctx {
         home: home.clone().unwrap_or_else(|_| model::Home::new("", None)),
-        profile: by_file
-            .or_else(|| globals.profile.clone())
-            .unwrap_or_else(|| args::DEFAULT_PROFILE.to_owned()),
+        profile: by_file.or_else(|| globals.profile.clone()).unwrap_or_else(|| default_profile.clone()),
+        default_profile,
         tool,
         called: called(&words),
         cancel: CancellationToken::new(),
@@ -118,6 +118,9 @@ fn run(argv: Vec<OsString>, tool: &'static str) -> u8 {
         named.and(home.map(drop)).and_then(|()| prepare(&ctx, &globals, &command, settings.map(drop)));
     if let Err(fault) = ready {
         return exit::report(&ctx, fault);
+    }
+    if globals.profile.is_none() && !command.only_prints() {
+        commands::profile::mention_older(&ctx);
     }
     match inside::instead(&ctx, &globals, &command, line) {
         Ok(Some(code)) => return code,

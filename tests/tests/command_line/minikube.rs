@@ -36,6 +36,8 @@ impl Minikube<'_> {
         }
         let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", self.lab.path("bin").display());
         command.env("MINIKUBE_HOME", self.lab.path("")).env_remove("MANYKUBE_HOME").env("PATH", path);
+        // Its default is its own name.
+        command.env_remove("MANYKUBE_PROFILE");
         command
     }
 

@@ -68,6 +68,16 @@ pub fn authority(pair: &Pair, now: SystemTime) -> Authority {
     if not_after(&cert) > now + 4 * MARGIN { Authority::Lives } else { Authority::Ends }
 }
 
+/// By the name of the key that signed; `None` when one of the two cannot be read.
+pub fn is_signed_by(cert: &str, ca: &str) -> Option<bool> {
+    let (cert, ca) = (pem(cert)?, pem(ca)?);
+    let (cert, ca) = (x509(&cert)?, x509(&ca)?);
+    Some(match authority_key_id(&cert).zip(subject_key_id(&ca)) {
+        Some((signer, authority)) => signer == authority,
+        None => cert.issuer().as_raw() == ca.subject().as_raw(),
+    })
+}
+
 /// Nobody believes it any more.
 pub fn has_ended(pair: &Pair, now: SystemTime) -> bool {
     pem(&pair.cert).is_some_and(|pem| x509(&pem).is_some_and(|cert| not_after(&cert) <= now))

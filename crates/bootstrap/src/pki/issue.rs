@@ -26,7 +26,7 @@ const CA_LIFE: Duration = Duration::from_secs(3652 * 24 * 3600);
 
 pub fn authority(common_name: &str, now: SystemTime) -> Result<Pair> {
     let mut params = base(common_name, None, now, CA_LIFE);
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![
         KeyUsagePurpose::DigitalSignature,
         KeyUsagePurpose::KeyEncipherment,

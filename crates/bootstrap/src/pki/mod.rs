@@ -1,40 +1,36 @@
-//! The certificates of a home and its profiles: what is there is kept, what is missing is made,
+//! The certificates of a profile: what is there is kept, what is missing is made,
 //! what is stale is made again.
 
+pub mod authority;
 mod check;
 pub mod docker;
 mod issue;
 mod key;
 pub mod leaf;
 pub mod sans;
+mod service_account;
 mod ssh;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail};
-use check::Authority;
-use model::{Cluster, Fault, Home, Reason};
+use model::{Cluster, Home};
 
 pub use issue::Pair;
 use leaf::{Leaf, Signer};
+pub use service_account::ServiceAccountKey;
 pub use ssh::{SshPair, ssh_pair};
 
 /// Everything the nodes of a cluster need to know and to prove who they are.
 pub struct Pki {
-    /// One authority for all profiles of a home, as in minikube.
     pub ca: Pair,
     pub front_proxy_ca: Pair,
     pub etcd_ca: Pair,
     pub service_account: ServiceAccountKey,
     leaves: BTreeMap<String, Pair>,
-}
-
-pub struct ServiceAccountKey {
-    pub private: String,
-    pub public: String,
 }
 
 /// What a client on the host needs to be `minikube-user` (system:masters).
@@ -49,10 +45,10 @@ pub fn ensure(home: &Home, cluster: &Cluster, now: SystemTime) -> Result<Pki> {
     let _lock = store::lock(&home.root().join("locks/pki.lock"))?;
     let profile = home.profile(&cluster.name);
     let mut pki = Pki {
-        ca: authority(&home.root().join("ca"), "minikubeCA", now)?,
-        front_proxy_ca: authority(&home.root().join("proxy-client-ca"), "proxyClientCA", now)?,
-        etcd_ca: authority(&profile.join("pki/etcd-ca"), "etcd-ca", now)?,
-        service_account: service_account(&profile.join("pki/sa"))?,
+        ca: authority::CLUSTER.ensure(home, &cluster.name, now)?,
+        front_proxy_ca: authority::FRONT_PROXY.ensure(home, &cluster.name, now)?,
+        etcd_ca: authority::ensure(&profile.join("pki/etcd-ca"), "etcd-ca", now)?,
+        service_account: service_account::ensure(home, cluster)?,
         leaves: BTreeMap::new(),
     };
     for spec in leaf::all(cluster) {
@@ -79,11 +75,10 @@ pub fn look(home: &Home, cluster: &Cluster, now: SystemTime) -> Result<Option<Fo
         let (cert, key) = store::read_pair(base)?;
         anyhow::Ok(cert.zip(key).map(|(cert, key)| Pair { cert, key }))
     };
-    let ca = pair(&home.root().join("ca"))?;
-    let front_proxy_ca = pair(&home.root().join("proxy-client-ca"))?;
+    let ca = pair(&authority::CLUSTER.base(home, &cluster.name)?)?;
+    let front_proxy_ca = pair(&authority::FRONT_PROXY.base(home, &cluster.name)?)?;
     let etcd_ca = pair(&profile.join("pki/etcd-ca"))?;
-    let sa = profile.join("pki/sa");
-    let keys = (store::read(&sa.with_extension("key"))?, store::read(&sa.with_extension("pub"))?);
+    let keys = service_account::read(&profile.join("pki/sa"))?;
     let (Some(ca), Some(front_proxy_ca), Some(etcd_ca), (Some(private), Some(public))) =
         (ca, front_proxy_ca, etcd_ca, keys)
     else {
@@ -150,7 +145,7 @@ impl Pki {
 impl Identity {
     /// Reads what [`ensure`] made, without looking at anything else.
     pub fn load(home: &Home, profile: &str) -> Result<Identity> {
-        let ca = store::read(&authority_of(home, profile))?;
+        let ca = store::read(&authority::certificate_of(home, profile))?;
         let client = store::read_pair(&home.profile(profile).join(leaf::CLIENT))?;
         match (ca, client) {
             (Some(ca), (Some(cert), Some(key))) => Ok(Identity { ca, client: Pair { cert, key } }),
@@ -159,57 +154,6 @@ impl Identity {
             }
         }
     }
-}
-
-/// The certificate of who signed what a profile has: the home's own, but for a profile that is a copy of one elsewhere.
-pub fn authority_of(home: &Home, profile: &str) -> PathBuf {
-    let copied = home.profile(profile).join("ca.crt");
-    if copied.exists() { copied } else { home.root().join("ca.crt") }
-}
-
-/// An authority is never replaced because of a file we cannot read: everything it signed, in all
-/// profiles, would be worth nothing. That is for the user to decide.
-fn authority(base: &Path, common_name: &str, now: SystemTime) -> Result<Pair> {
-    store::finish_authority(&store::of_base(base))?;
-    let at = base.display();
-    let pair = match store::read_pair(base)? {
-        (Some(cert), Some(key)) => Pair { cert, key },
-        (None, None) => return new_authority(base, common_name, now),
-        (None, _) => return Err(unusable(base, format!("{at}.key is there but {at}.crt is missing"))),
-        (_, None) => return Err(unusable(base, format!("{at}.crt is there but {at}.key is missing"))),
-    };
-    match check::authority(&pair, now) {
-        Authority::Lives => Ok(pair),
-        Authority::Ends => new_authority(base, common_name, now),
-        Authority::Unreadable => Err(unusable(base, format!("{at}.crt or {at}.key is damaged"))),
-        Authority::OtherKey => Err(unusable(base, format!("{at}.crt and {at}.key do not belong together"))),
-    }
-}
-
-fn unusable(base: &Path, message: String) -> anyhow::Error {
-    let at = base.display();
-    let advice = format!(
-        "Put back the one that was there before. Without {at}.crt and {at}.key new ones are made, and all clusters of this home get new certificates"
-    );
-    Fault::new(Reason::GuestStart, message).advice(advice).into()
-}
-
-fn new_authority(base: &Path, common_name: &str, now: SystemTime) -> Result<Pair> {
-    let pair = issue::authority(common_name, now)?;
-    store::write_authority(&store::of_base(base), &pair)?;
-    Ok(pair)
-}
-
-/// Never made again while both halves are there: every token in the cluster is signed with it.
-fn service_account(base: &Path) -> Result<ServiceAccountKey> {
-    let private = store::read(&base.with_extension("key"))?;
-    let public = store::read(&base.with_extension("pub"))?;
-    if let Some((private, public)) = private.zip(public) {
-        return Ok(ServiceAccountKey { private, public });
-    }
-    let (private, public) = issue::signing_key()?;
-    store::write_signing_key(base, &private, &public)?;
-    Ok(ServiceAccountKey { private, public })
 }
 
 #[cfg(test)]
@@ -287,116 +231,15 @@ mod tests {
     }
 
     #[test]
-    fn profiles_share_one_authority_however_many_start_at_once() {
-        let (_dir, home) = home();
-        let started: Vec<Pki> = std::thread::scope(|scope| {
-            let start = |i| {
-                let cluster = Cluster { name: format!("p{i}"), ..fixture::cluster(1, 0) };
-                let home = &home;
-                scope.spawn(move || ensure(home, &cluster, SystemTime::now()).unwrap())
-            };
-            let threads: Vec<_> = (0..4).map(start).collect();
-            threads.into_iter().map(|t| t.join().unwrap()).collect()
-        });
-        assert!(started.iter().all(|p| p.ca == started[0].ca));
-        assert!(started[0].etcd_ca != started[1].etcd_ca);
-    }
-
-    #[test]
     fn keys_are_the_owners_alone() {
         let (dir, home) = home();
         ensure(&home, &fixture::cluster(1, 0), SystemTime::now()).unwrap();
         let mode =
             |path: &str| std::fs::metadata(dir.path().join(path)).unwrap().permissions().mode() & 0o777;
-        for key in ["ca.key", "profiles/demo/client.key", "profiles/demo/pki/sa.key"] {
+        for key in ["profiles/demo/ca.key", "profiles/demo/client.key", "profiles/demo/pki/sa.key"] {
             assert_eq!(mode(key), 0o600, "{key}");
         }
-        assert_eq!(mode("ca.crt"), 0o644);
-    }
-
-    #[test]
-    fn a_damaged_authority_is_never_replaced() {
-        let (dir, home) = home();
-        let cluster = fixture::cluster(1, 0);
-        ensure(&home, &cluster, SystemTime::now()).unwrap();
-        std::fs::write(dir.path().join("ca.crt"), "half").unwrap();
-        let error = ensure(&home, &cluster, SystemTime::now()).err().unwrap().to_string();
-        assert!(error.ends_with("ca.key is damaged"), "{error}");
-        std::fs::remove_file(dir.path().join("ca.crt")).unwrap();
-        std::fs::write(dir.path().join("ca.key.tmp"), "half").unwrap();
-        std::fs::write(dir.path().join("ca.crt.tmp"), "half").unwrap();
-        let error = ensure(&home, &cluster, SystemTime::now()).err().unwrap().to_string();
-        assert!(error.ends_with("ca.crt is missing"), "{error}");
-    }
-
-    #[test]
-    fn an_authority_with_anothers_key_signs_nothing() {
-        let (dir, home) = home();
-        let cluster = fixture::cluster(1, 0);
-        let made = ensure(&home, &cluster, SystemTime::now()).unwrap();
-        let other = issue::authority("minikubeCA", SystemTime::now()).unwrap();
-        std::fs::write(dir.path().join("ca.crt"), other.cert).unwrap();
-        let error = ensure(&home, &cluster, SystemTime::now()).err().unwrap();
-        assert!(error.to_string().contains("do not belong together"), "{error}");
-        assert!(error.downcast_ref::<Fault>().unwrap().advice.is_some());
-        std::fs::write(dir.path().join("ca.crt"), &made.ca.cert).unwrap();
-        assert!(ensure(&home, &cluster, SystemTime::now()).unwrap().leaves == made.leaves);
-    }
-
-    #[test]
-    fn a_copy_of_a_profile_has_its_own_authority() {
-        let (dir, home) = home();
-        ensure(&home, &fixture::cluster(1, 0), SystemTime::now()).unwrap();
-        assert_eq!(authority_of(&home, "demo"), dir.path().join("ca.crt"));
-        let copied = home.profile("demo").join("ca.crt");
-        std::fs::write(&copied, "theirs").unwrap();
-        assert_eq!(authority_of(&home, "demo"), copied);
-        assert_eq!(Identity::load(&home, "demo").unwrap().ca, "theirs");
-    }
-
-    /// Killed between the two files.
-    #[test]
-    fn half_an_authority_is_finished() {
-        let (dir, home) = home();
-        let cluster = fixture::cluster(1, 0);
-        let made = ensure(&home, &cluster, SystemTime::now()).unwrap();
-        std::fs::rename(dir.path().join("ca.crt"), dir.path().join("ca.crt.tmp")).unwrap();
-        assert!(ensure(&home, &cluster, SystemTime::now()).unwrap().ca == made.ca);
-        assert!(!dir.path().join("ca.crt.tmp").exists());
-    }
-
-    /// As minikube makes it: RSA, the key in its older form.
-    #[test]
-    fn an_authority_of_minikubes_is_used() {
-        let (dir, home) = home();
-        let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-        let openssl = |args: &[&str]| {
-            let made = std::process::Command::new("openssl").args(args).output().unwrap();
-            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        };
-        openssl(&["genrsa", "-traditional", "-out", &path("ca.key"), "2048"]);
-        let (key, cert) = (path("ca.key"), path("ca.crt"));
-        openssl(&[
-            "req",
-            "-x509",
-            "-new",
-            "-key",
-            &key,
-            "-subj",
-            "/CN=minikubeCA",
-            "-days",
-            "3650",
-            "-out",
-            &cert,
-        ]);
-        let before = std::fs::read(path("ca.key")).unwrap();
-        assert!(before.starts_with(b"-----BEGIN RSA PRIVATE KEY"));
-        let cluster = fixture::cluster(1, 0);
-        let one = ensure(&home, &cluster, SystemTime::now()).unwrap();
-        let two = ensure(&home, &cluster, SystemTime::now()).unwrap();
-        assert!(one.leaves == two.leaves, "what it signed is found good");
-        assert_eq!(std::fs::read(path("ca.key")).unwrap(), before);
-        openssl(&["verify", "-CAfile", &path("ca.crt"), &path("profiles/demo/client.crt")]);
+        assert_eq!(mode("profiles/demo/ca.crt"), 0o644);
     }
 
     #[test]

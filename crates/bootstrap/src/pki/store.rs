@@ -54,8 +54,11 @@ enum Durable {
 
 /// A leaf. The key first: a certificate without a key is worth nothing, and a lost key is noticed.
 pub fn write_leaf([cert, key]: &[PathBuf; 2], pair: &Pair) -> Result<()> {
-    write(key, &pair.key, SECRET, Durable::No)?;
-    write(cert, &pair.cert, PUBLIC, Durable::No)
+    for (path, text, mode) in [(key, &pair.key, SECRET), (cert, &pair.cert, PUBLIC)] {
+        prepare(path, text, mode, Durable::No)?;
+        std::fs::rename(temporary(path), path).with_context(|| format!("write {}", path.display()))?;
+    }
+    Ok(())
 }
 
 /// The files of an authority, which is never made again: whoever dies here leaves both or none, or what
@@ -80,13 +83,8 @@ pub fn of_base(base: &Path) -> [PathBuf; 2] {
 
 /// The service accounts' key pair, as kubeadm names it.
 pub fn write_signing_key(base: &Path, private: &str, public: &str) -> Result<()> {
-    write(&file(base, "key"), private, SECRET, Durable::Yes)?;
-    write(&file(base, "pub"), public, PUBLIC, Durable::Yes)
-}
-
-fn write(path: &Path, text: &str, mode: u32, durable: Durable) -> Result<()> {
-    prepare(path, text, mode, durable)?;
-    put_in_place(path)
+    base::atomic::replace(&file(base, "key"), private.as_bytes(), SECRET)?;
+    Ok(base::atomic::replace(&file(base, "pub"), public.as_bytes(), PUBLIC)?)
 }
 
 fn temporary(path: &Path) -> PathBuf {
@@ -94,7 +92,7 @@ fn temporary(path: &Path) -> PathBuf {
 }
 
 fn put_in_place(path: &Path) -> Result<()> {
-    std::fs::rename(temporary(path), path).with_context(|| format!("write {}", path.display()))
+    base::atomic::rename(&temporary(path), path).with_context(|| format!("write {}", path.display()))
 }
 
 fn prepare(path: &Path, text: &str, mode: u32, durable: Durable) -> Result<()> {

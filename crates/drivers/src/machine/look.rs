@@ -1,7 +1,6 @@
 //! What lies in a machine's directory, running or not.
 
 use std::future::Future;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
@@ -65,11 +64,7 @@ pub fn write_file(home: &Home, machine: &str, file: &NodeFile) -> Result<()> {
         }
         (None, None) => paths.upper().join(file.path.trim_start_matches('/')),
     };
-    target.parent().map_or(Ok(()), fs_err::create_dir_all)?;
-    let new = target.with_extension("new");
-    fs_err::write(&new, &file.data)?;
-    fs_err::set_permissions(&new, std::fs::Permissions::from_mode(file.mode))?;
-    fs_err::rename(&new, &target).map_err(Into::into)
+    Ok(base::atomic::replace(&target, &file.data, file.mode)?)
 }
 
 /// The root of a machine that runs, as its own processes see it: its sockets are reached through it.

@@ -78,9 +78,9 @@ fn make(paths: &Paths, spec: &MachineSpec, driver: DriverKind) -> Result<()> {
     if paths.is_anothers() {
         fs_err::rename(paths.dir(), paths.aside()).context("put minikube's machine aside")?;
     }
-    // A host that loses power would keep the names of fresh files without what was in them, and the rename.
+    // A host that loses power would keep the names of fresh files without what was in them.
     write_out(parent)?;
-    fs_err::rename(building.dir(), paths.dir()).context("put the machine in place")
+    base::atomic::rename(building.dir(), paths.dir()).context("put the machine in place")
 }
 
 /// All that was written to the disk of a directory is on it, in one go: a machine has hundreds of files.
@@ -94,7 +94,7 @@ pub fn discard(paths: &Paths) -> Result<()> {
     let machine = paths.dir().file_name().unwrap_or_default().to_string_lossy();
     let gone = paths.dir().with_file_name(format!(".{machine}{GONE}"));
     remove_dir(&gone)?;
-    match fs_err::rename(paths.dir(), &gone) {
+    match base::atomic::rename(paths.dir(), &gone) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         renamed => renamed.map_err(Into::into).and_then(|()| remove_dir(&gone)),
     }

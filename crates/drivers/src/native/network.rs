@@ -69,13 +69,8 @@ fn record_file(home: &Home, profile: &str) -> PathBuf {
 }
 
 pub fn record(home: &Home, cluster: &Cluster) -> Result<()> {
-    let file = record_file(home, &cluster.name);
-    if let Some(dir) = file.parent() {
-        fs_err::create_dir_all(dir)?;
-    }
-    let temporary = file.with_extension("new");
-    fs_err::write(&temporary, serde_json::to_vec(&cluster.network.subnet)?)?;
-    fs_err::rename(temporary, file).map_err(Into::into)
+    let subnet = serde_json::to_vec(&cluster.network.subnet)?;
+    Ok(base::atomic::replace(&record_file(home, &cluster.name), &subnet, 0o644)?)
 }
 
 /// Has this home made a network for the profile? Then it is ours to remove.
@@ -95,7 +90,7 @@ pub async fn down(home: &Home, profile: &str, forget: bool) -> Result<()> {
         // Losing one unreachable route is better than a cluster that cannot be deleted.
         Err(e) => tracing::warn!("{} does not say which subnet it was: {e}", file.display()),
     }
-    fs_err::remove_file(file).map_err(Into::into)
+    Ok(base::atomic::remove(&file)?)
 }
 
 /// Takes a machine's cable away. The kernel does so itself when a namespace ends, but in its own time:

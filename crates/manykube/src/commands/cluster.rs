@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use model::status::{self, Apiserver, Host, NodeStatus, NodeStatusInput, Session};
-use model::{Cluster, Fault, Node, Reason};
+use model::{Cluster, Fault, Home, Node, Reason};
 
 use crate::ctx::Ctx;
-use crate::kubeconfig::{self, Credentials, Entry, document};
+use crate::kubeconfig::{self, Credentials, Entry, Ours, document};
 use crate::state::{profile, scheduled};
 use crate::version::VERSION;
 use crate::{core, host};
@@ -123,7 +123,7 @@ fn session(ctx: &Ctx, name: &str) -> Session {
         if active { "in-use".to_owned() } else { String::new() }
     };
     Session {
-        time_to_stop: scheduled::time_to_stop(&config).unwrap_or_default(),
+        time_to_stop: scheduled::time_to_stop(&ctx.home, name, &config).unwrap_or_default(),
         docker_env: in_use("MINIKUBE_ACTIVE_DOCKERD"),
         podman_env: in_use("MINIKUBE_ACTIVE_PODMAN"),
     }
@@ -138,22 +138,60 @@ fn update_failed(e: anyhow::Error) -> Fault {
         .advice("Mend the file, or name another one in KUBECONFIG")
 }
 
-/// Points kubectl to the cluster; whether anything had to be changed.
+/// How entries of this home are known.
+fn ours(home: &Home, name: &str) -> Ours {
+    let (home, dir) = (home.root(), home.profile(name));
+    let certificates = [home.join("ca.crt"), dir.join("ca.crt"), dir.join("client.crt")];
+    Ours {
+        homes: [Some(home.to_owned()), home.canonicalize().ok()].into_iter().flatten().collect(),
+        certificates: certificates.iter().filter_map(|f| std::fs::read(f).ok()).map(|c| base64(&c)).collect(),
+    }
+}
+
+/// Refuses a name that has entries in the kubeconfig which are not this home's. A file that cannot be read has none.
+pub fn check_kubeconfig(home: &Home, name: &str) -> Result<(), Fault> {
+    let doc = kubeconfig::read(&kubeconfig_path()).unwrap_or_default();
+    if ours(home, name).look(&doc, name).is_anothers() { Err(taken(name)) } else { Ok(()) }
+}
+
+fn taken(name: &str) -> Fault {
+    let file = kubeconfig_path();
+    let message = format!(
+        "The kubeconfig {} has a context, cluster or user \"{name}\" already, which is not this home's and stays as it is",
+        file.display()
+    );
+    Fault::new(Reason::KubeconfigUpdate, message).advice(format!(
+        "Choose another name with -p, or rename what is there: kubectl config rename-context {name} NEW-NAME, and cluster and user in the file"
+    ))
+}
+
+/// Points kubectl to the cluster; whether anything had to be changed. What is not ours is refused.
 pub fn write_kubeconfig(ctx: &Ctx, cluster: &Cluster, current: bool) -> Result<bool, Fault> {
     let entry = entry(ctx, cluster).map_err(update_failed)?;
-    kubeconfig::edit(&kubeconfig_path(), |doc| {
-        let wrong = !document::is_set(doc, &entry, current);
+    let (ours, name) = (ours(&ctx.home, &cluster.name), &cluster.name);
+    let mut anothers = false;
+    let written = kubeconfig::edit(&kubeconfig_path(), |doc| {
+        anothers = ours.look(doc, name).is_anothers();
+        let wrong = !anothers && !document::is_set(doc, &entry, current);
         if wrong {
             document::set(doc, &entry, current);
         }
         wrong
-    })
-    .map_err(update_failed)
+    });
+    let written = written.map_err(update_failed)?;
+    if anothers { Err(taken(name)) } else { Ok(written) }
 }
 
-/// The API's address changes when the second control plane comes or goes.
+/// Has the kubeconfig entries of this cluster, which are ours?
+pub fn is_in_kubeconfig(home: &Home, doc: &serde_json::Value, name: &str) -> bool {
+    let owned = ours(home, name).look(doc, name);
+    owned.cluster.is_some() && !owned.is_anothers()
+}
+
+/// The API's address changes when the second control plane comes or goes. Entries that are not ours stay.
 pub fn point_kubeconfig(ctx: &Ctx, before: &Cluster, after: &Cluster) -> Result<(), Fault> {
-    if core::server(ctx, before) != core::server(ctx, after) {
+    let moved = core::server(ctx, before) != core::server(ctx, after);
+    if moved && check_kubeconfig(&ctx.home, &after.name).is_ok() {
         write_kubeconfig(ctx, after, false)?;
     }
     Ok(())
@@ -161,7 +199,7 @@ pub fn point_kubeconfig(ctx: &Ctx, before: &Cluster, after: &Cluster) -> Result<
 
 fn entry(ctx: &Ctx, cluster: &Cluster) -> Result<Entry> {
     let dir = ctx.home.profile(&cluster.name);
-    let ca = bootstrap::pki::authority_of(&ctx.home, &cluster.name);
+    let ca = bootstrap::pki::authority::certificate_of(&ctx.home, &cluster.name);
     let files = [ca, dir.join("client.crt"), dir.join("client.key")];
     // Who calls us by sudo reads the kubeconfig as somebody who may not read our files.
     let sudo = host::env("SUDO_UID").is_some_and(|uid| uid != "0");
@@ -177,18 +215,21 @@ fn entry(ctx: &Ctx, cluster: &Cluster) -> Result<Entry> {
         server: core::server(ctx, cluster),
         namespace: cluster.namespace.clone(),
         credentials,
+        // By the one name that does not change with the way to it.
+        home: ctx.home.root().canonicalize()?.display().to_string(),
         now: jiff::Zoned::now().strftime("%a, %d %b %Y %H:%M:%S %Z").to_string(),
         version: VERSION.to_owned(),
     })
 }
 
-/// Removes what `write_kubeconfig` added. A file that cannot be read is left alone and reported.
-pub fn remove_from_kubeconfig(profile: &str) -> Result<bool, Fault> {
+/// Removes what `write_kubeconfig` added, and nothing else. A file that cannot be read is left alone and reported.
+pub fn remove_from_kubeconfig(home: &Home, profile: &str) -> Result<bool, Fault> {
     let path = kubeconfig_path();
     if !path.exists() {
         return Ok(false);
     }
-    kubeconfig::edit(&path, |doc| document::remove(doc, profile)).map_err(update_failed)
+    let ours = ours(home, profile);
+    kubeconfig::edit(&path, |doc| document::remove(doc, profile, &ours)).map_err(update_failed)
 }
 
 fn base64(data: &[u8]) -> String {

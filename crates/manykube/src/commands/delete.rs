@@ -105,7 +105,7 @@ async fn delete(ctx: &Ctx, name: &str) -> Result<()> {
 pub async fn remove(ctx: &Ctx, name: &str, cluster: Option<&Cluster>, lock: ProfileLock) -> Result<()> {
     super::fault::lift(ctx, name, None).await?;
     core::delete(ctx, name, cluster).await?;
-    if let Err(fault) = common::remove_from_kubeconfig(name) {
+    if let Err(fault) = common::remove_from_kubeconfig(&ctx.home, name) {
         ctx.warn(fault.message);
     }
     let dir = ctx.home.profile(name);

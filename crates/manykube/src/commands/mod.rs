@@ -97,15 +97,20 @@ pub fn point_kubectl(ctx: &Ctx, cluster: &model::Cluster) -> Result<(), model::F
 /// After the address of its API has changed. A cluster that kubectl was not pointed to stays unknown to it.
 pub fn move_kubectl(ctx: &Ctx, cluster: &model::Cluster) -> Result<()> {
     let doc = crate::kubeconfig::read(&cluster::kubeconfig_path())?;
-    if crate::kubeconfig::document::server(&doc, &cluster.name).is_some() {
+    if cluster::is_in_kubeconfig(&ctx.home, &doc, &cluster.name) {
         cluster::write_kubeconfig(ctx, cluster, false)?;
     }
     Ok(())
 }
 
 /// The opposite of `point_kubectl`, for one that is gone.
-pub fn forget_kubectl(profile: &str) -> Result<(), model::Fault> {
-    cluster::remove_from_kubeconfig(profile).map(drop)
+pub fn forget_kubectl(home: &model::Home, profile: &str) -> Result<(), model::Fault> {
+    cluster::remove_from_kubeconfig(home, profile).map(drop)
+}
+
+/// Before a start makes anything: a name that is another's in the kubeconfig is refused.
+pub fn check_kubectl(ctx: &Ctx) -> Result<(), model::Fault> {
+    cluster::check_kubeconfig(&ctx.home, &ctx.profile)
 }
 
 /// The reason of an error that names none itself.

@@ -4,7 +4,6 @@ use anyhow::Result;
 use model::{Fault, Reason, names};
 
 use super::profile_list;
-use crate::args::DEFAULT_PROFILE;
 use crate::ctx::Ctx;
 use crate::kubeconfig::{self, document};
 use crate::report::{Event, Style};
@@ -39,8 +38,19 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
             ctx.emit(Event::info(Style::Normal, ctx.profile.clone()));
             Ok(0)
         }
-        (None, Some("default")) => activate(ctx, DEFAULT_PROFILE),
+        (None, Some("default")) => activate(ctx, &ctx.default_profile),
         (None, Some(name)) => activate(ctx, name),
+    }
+}
+
+/// Earlier versions called the first cluster of a home `minikube`, under either name of the program.
+pub fn mention_older(ctx: &Ctx) {
+    let exists = |name: &str| ctx.home.profile_config(name).exists();
+    let (older, own) = ("minikube", ctx.tool);
+    if ctx.profile == own && ctx.default_profile == own && !exists(own) && exists(older) {
+        ctx.warn(format!(
+            "The cluster \"{older}\" of this home is meant by '-p {older}' only, or always after '{own} profile {older}'"
+        ));
     }
 }
 
@@ -65,7 +75,7 @@ fn activate(ctx: &Ctx, name: &str) -> Result<u8> {
     check_name(name)?;
     // The default one need not exist; any other one that does not is refused, but is no failure.
     let file = profile::load(&ctx.home, name)?;
-    if file.is_none() && name != DEFAULT_PROFILE {
+    if file.is_none() && name != ctx.default_profile {
         ctx.warn(format!("profile \"{name}\" not found. To create it, run: {} start -p {name}", ctx.tool));
         return Ok(0);
     }
@@ -73,7 +83,7 @@ fn activate(ctx: &Ctx, name: &str) -> Result<u8> {
     if let Some(file) = file.filter(|f| !f.cluster.keep_context) {
         let name = &file.cluster.name;
         kubeconfig::edit(&super::cluster::kubeconfig_path(), |doc| {
-            let known = document::server(doc, name).is_some();
+            let known = super::cluster::is_in_kubeconfig(&ctx.home, doc, name);
             if known {
                 document::set_current(doc, name);
             }

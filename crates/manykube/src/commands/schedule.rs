@@ -1,5 +1,5 @@
-//! A stop that comes later: a process of ours that waits, its pid in the profile's directory, and what
-//! `status` counts down to in the profile's configuration.
+//! A stop that comes later: a process of ours that waits, and its pid and what `status` counts down to in the profile's
+//! directory.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::ctx::Ctx;
-use crate::state::{profile, scheduled};
+use crate::state::scheduled;
 
 /// The clock may be set while we wait.
 const LOOK: Duration = Duration::from_secs(5);
@@ -34,8 +34,7 @@ pub fn stop_later(ctx: &Ctx, name: &str, after: Duration) -> Result<()> {
     descriptors::keep_from(&mut command);
     let child = command.spawn().context("start the process that stops the cluster later")?;
     fs_err::write(scheduled::pid_file(&ctx.home, name), child.id().to_string())?;
-    profile::set_scheduled_stop(&ctx.home, name, Some((now, after)))?;
-    Ok(())
+    Ok(scheduled::set(&ctx.home, name, Some((now, after)))?)
 }
 
 /// Ends the process that waits, and forgets the schedule; nothing to do is fine.
@@ -54,8 +53,7 @@ pub fn cancel(ctx: &Ctx, name: &str) -> Result<()> {
         }
         _ => {}
     }
-    profile::set_scheduled_stop(&ctx.home, name, None)?;
-    Ok(())
+    Ok(scheduled::set(&ctx.home, name, None)?)
 }
 
 /// A pid that was written down long ago may be somebody else's by now.

@@ -75,7 +75,7 @@ fn stop_each(ctx: &Ctx, args: &Args, profiles: &[String]) -> Result<u8> {
             match args.scheduled_at {
                 Some(at) if !schedule::wait(ctx, name, at).await => return Ok(0),
                 // Its own process: there is nobody to end.
-                Some(_) => profile::set_scheduled_stop(&ctx.home, name, None)?,
+                Some(_) => scheduled::set(&ctx.home, name, None)?,
                 None => schedule::cancel(ctx, name)?,
             }
             stopped += stop(ctx, name, args.keep_context_active).await?;
@@ -98,7 +98,7 @@ async fn stop(ctx: &Ctx, name: &str, keep_context: bool) -> Result<usize> {
     super::fault::lift(ctx, name, None).await?;
     let stopped = core::stop(ctx, &cluster).await?;
     if !keep_context {
-        common::remove_from_kubeconfig(name)?;
+        common::remove_from_kubeconfig(&ctx.home, name)?;
     }
     // What waited for this is us, if anybody.
     let _ = std::fs::remove_file(scheduled::pid_file(&ctx.home, name));

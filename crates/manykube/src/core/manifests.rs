@@ -23,5 +23,5 @@ pub async fn apply(home: &Home, profile: &str, client: &kube::Client, patience: 
     let objects = bootstrap::manifest::objects(&text)?;
     api::serving(client, patience).await?;
     api::apply_foreign(client, &objects, patience).await?;
-    Ok(fs_err::write(done(home, profile), text)?)
+    Ok(base::atomic::replace(&done(home, profile), text.as_bytes(), 0o600)?)
 }

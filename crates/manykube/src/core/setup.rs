@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use base::atomic;
 use model::node_config::Setup;
 use model::{Cluster, Home, Node};
 
@@ -17,12 +18,10 @@ pub fn recorded(home: &Home, machine: &str) -> Option<Setup> {
     serde_json::from_slice(&std::fs::read(path(home, machine)).ok()?).ok()
 }
 
-/// By a rename, but not made durable: what a power loss takes away reads like a fresh machine.
+/// An emptied one would read as a machine that is as wanted.
 fn record(home: &Home, machine: &str, setup: &Setup) -> Result<()> {
-    let new = path(home, machine).with_extension("new");
-    fs_err::write(&new, serde_json::to_vec_pretty(setup)?)?;
-    engine::crash::place(&format!("setup/{machine}"), "midway");
-    Ok(fs_err::rename(&new, path(home, machine))?)
+    let midway = || base::crash::place(&format!("setup/{machine}"), "midway");
+    Ok(atomic::write_with(&path(home, machine), &serde_json::to_vec_pretty(setup)?, 0o644, midway)?)
 }
 
 /// The machine has what it should. What is in the API is not looked at.

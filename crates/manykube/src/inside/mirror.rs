@@ -139,7 +139,7 @@ fn put(path: &Path, data: &[u8]) -> Result<()> {
 }
 
 fn forget_profile(home: &Home, name: &str) -> Result<()> {
-    crate::commands::forget_kubectl(name)?;
+    crate::commands::forget_kubectl(home, name)?;
     super::door::forget(home, name)?;
     Ok(fs_err::remove_dir_all(home.profile(name))?)
 }

@@ -32,7 +32,7 @@ use crate::state::{owner, profile};
 use crate::{host, kubeconfig};
 
 /// Set for a command that is run by the engine: it is where it belongs.
-const INSIDE: &str = "MANYKUBE_INSIDE";
+pub const INSIDE: &str = "MANYKUBE_INSIDE";
 /// What we say to ourselves, and the user did not.
 pub const VARIABLES: [&str; 4] = [INSIDE, ENGINE, others::VARIABLE, crate::state::handout::VARIABLE];
 
@@ -40,6 +40,9 @@ pub const VARIABLES: [&str; 4] = [INSIDE, ENGINE, others::VARIABLE, crate::state
 pub fn instead(ctx: &Ctx, globals: &Globals, command: &Commands, argv: Vec<String>) -> Result<Option<u8>> {
     if host::env(INSIDE).is_some() || !needs::machines(command) {
         return Ok(None);
+    }
+    if matches!(command, Commands::Start(_)) {
+        commands::check_kubectl(ctx)?;
     }
     let fresh =
         matches!(command, Commands::Start(_)) && matches!(profile::load(&ctx.home, &ctx.profile), Ok(None));

@@ -3,6 +3,8 @@
 use model::status::Kubeconfig;
 use serde_json::{Map, Value, json};
 
+use super::ours::{Ours, PROVIDER};
+
 /// What a cluster adds to a kubeconfig; cluster, user and context all bear the profile's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -11,6 +13,8 @@ pub struct Entry {
     pub server: String,
     pub namespace: String,
     pub credentials: Credentials,
+    /// Whose it is, when it names no files.
+    pub home: String,
     /// RFC 1123.
     pub now: String,
     pub version: String,
@@ -60,7 +64,12 @@ impl Entry {
 
     fn extensions(&self, name: &str) -> Value {
         json!([{
-            "extension": { "last-update": self.now, "provider": "minikube.sigs.k8s.io", "version": self.version },
+            "extension": {
+                "home": self.home,
+                "last-update": self.now,
+                "provider": PROVIDER,
+                "version": self.version,
+            },
             "name": name,
         }])
     }
@@ -126,29 +135,27 @@ fn put(doc: &mut Map<String, Value>, list: &str, key: &str, name: &str, body: Va
     }
 }
 
-/// Removes cluster, user and context of that name; whether there was anything to remove.
-pub fn remove(doc: &mut Value, name: &str) -> bool {
+/// Removes cluster, user and context of that name, as far as they are ours; whether there was anything to remove.
+pub fn remove(doc: &mut Value, name: &str, ours: &Ours) -> bool {
+    let owned = ours.look(doc, name);
     let Some(map) = doc.as_object_mut() else { return false };
-    let mut changed = false;
-    for list in ["clusters", "contexts", "users"] {
+    let lists = [("clusters", owned.cluster), ("contexts", owned.context), ("users", owned.user)];
+    for list in lists.iter().filter(|(_, own)| *own == Some(true)).map(|(list, _)| *list) {
         if let Some(items) = map.get_mut(list).and_then(Value::as_array_mut) {
-            let before = items.len();
             items.retain(|i| i["name"] != name);
-            changed |= items.len() != before;
         }
     }
-    if map.get("current-context").is_some_and(|c| c == name) {
+    if owned.context == Some(true) && map.get("current-context").is_some_and(|c| c == name) {
         map.insert("current-context".into(), "".into());
-        changed = true;
     }
-    changed
+    lists.iter().any(|(_, own)| *own == Some(true))
 }
 
 pub fn current_context(doc: &Value) -> &str {
     doc["current-context"].as_str().unwrap_or_default()
 }
 
-fn find<'a>(doc: &'a Value, list: &str, name: &str) -> Option<&'a Value> {
+pub(super) fn find<'a>(doc: &'a Value, list: &str, name: &str) -> Option<&'a Value> {
     doc[list].as_array()?.iter().find(|i| i["name"] == name)
 }
 
@@ -183,9 +190,14 @@ mod tests {
                 cert: "/h/c.crt".into(),
                 key: "/h/c.key".into(),
             },
+            home: "/h".into(),
             now: "Sun, 15 Nov 2026 10:00:00 UTC".into(),
             version: "v0.1.0".into(),
         }
+    }
+
+    fn ours() -> Ours {
+        Ours { homes: vec!["/h".into()], certificates: Vec::new() }
     }
 
     const OTHERS: &str = "\
@@ -227,8 +239,9 @@ clusters:
     certificate-authority: /h/ca.crt
     extensions:
     - extension:
+        home: /h
         last-update: Sun, 15 Nov 2026 10:00:00 UTC
-        provider: minikube.sigs.k8s.io
+        provider: manykube
         version: v0.1.0
       name: cluster_info
     server: https://192.168.49.2:8443
@@ -238,8 +251,9 @@ contexts:
     cluster: demo
     extensions:
     - extension:
+        home: /h
         last-update: Sun, 15 Nov 2026 10:00:00 UTC
-        provider: minikube.sigs.k8s.io
+        provider: manykube
         version: v0.1.0
       name: context_info
     namespace: default
@@ -264,8 +278,8 @@ users:
         let mut doc = yaml::parse(OTHERS).unwrap();
         set(&mut doc, &entry("demo"), false);
         assert_eq!(current_context(&doc), "prod");
-        assert!(remove(&mut doc, "demo"));
-        assert!(!remove(&mut doc, "demo"));
+        assert!(remove(&mut doc, "demo", &ours()));
+        assert!(!remove(&mut doc, "demo", &ours()));
         assert_eq!(yaml::render(&doc).unwrap(), OTHERS);
     }
 
@@ -275,7 +289,7 @@ users:
         set(&mut doc, &entry("demo"), true);
         set(&mut doc, &entry("demo"), true);
         assert_eq!(doc["clusters"].as_array().unwrap().len(), 2);
-        remove(&mut doc, "demo");
+        remove(&mut doc, "demo", &ours());
         assert_eq!(current_context(&doc), "");
     }
 
@@ -314,7 +328,7 @@ users:
                 set(&mut doc, &entry(name), true);
             }
             for name in &names {
-                prop_assert!(remove(&mut doc, name));
+                prop_assert!(remove(&mut doc, name, &ours()));
             }
             set_current(&mut doc, "prod");
             prop_assert_eq!(doc, yaml::parse(OTHERS).unwrap());

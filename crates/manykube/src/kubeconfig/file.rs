@@ -41,7 +41,7 @@ pub fn edit(path: &Path, change: impl FnOnce(&mut Value) -> bool) -> Result<bool
         return Ok(false);
     }
     let text = yaml::render(&doc)?;
-    atomic::write(path, text.as_bytes(), 0o600).with_context(|| path.display().to_string())?;
+    atomic::write(path, text.as_bytes(), 0o600)?;
     Ok(true)
 }
 

@@ -3,7 +3,9 @@
 pub mod document;
 mod file;
 mod lock;
+mod ours;
 pub mod yaml;
 
 pub use document::{Credentials, Entry};
 pub use file::{edit, path, read};
+pub use ours::Ours;

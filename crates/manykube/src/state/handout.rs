@@ -13,7 +13,7 @@ pub const VARIABLE: &str = "MANYKUBE_HANDOUT";
 /// The names of the node images, one in a line.
 pub const IMAGES: &str = "images";
 pub const PROFILES: &str = "profiles";
-/// The authority lies beside what it signed: here there is one for the whole home, and there it is another home's.
+/// The certificate of the authority too, but not its key.
 pub const OF_PROFILE: [&str; 4] = ["config.json", "client.crt", "client.key", CA];
 
 const CA: &str = "ca.crt";
@@ -37,7 +37,10 @@ fn write_to(dir: &Path, home: &Home, images: &str) -> Result<()> {
     for (name, _) in profile::list(home)? {
         let to = dir.join(PROFILES).join(&name);
         for file in OF_PROFILE {
-            let from = if file == CA { home.root().join(CA) } else { home.profile(&name).join(file) };
+            let from = match file {
+                CA => bootstrap::pki::authority::certificate_of(home, &name),
+                file => home.profile(&name).join(file),
+            };
             copy(&from, &to.join(file))?;
         }
     }
@@ -89,6 +92,11 @@ mod tests {
         assert_eq!(read("images").as_deref(), Some("v1\n"));
         assert_eq!(read("profiles/demo/client.key"), None);
         assert!(!to.join("ca.key").exists());
+        std::fs::write(home.profile("demo").join(CA), "its own").unwrap();
+        std::fs::write(home.profile("demo").join("ca.key"), "secret").unwrap();
+        write_to(&to, &home, "v1\n").unwrap();
+        assert_eq!(read("profiles/demo/ca.crt").as_deref(), Some("its own"));
+        assert!(!to.join("profiles/demo/ca.key").exists());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which directory is home.
 
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use model::{Fault, Home, Reason};
@@ -37,15 +37,57 @@ pub fn create(home: &Home) -> Result<(), Fault> {
     DIRECTORIES.iter().try_for_each(|name| make(&home.root().join(name)))
 }
 
-/// Whoever may write to it could put a program there that we run as root.
+/// A user who may write to it could put a program there that root runs.
 fn only_ours(root: &Path) -> Result<(), Fault> {
-    let Ok(metadata) = std::fs::metadata(root) else { return Ok(()) };
-    let mode = metadata.permissions().mode() & 0o7777;
-    if mode & 0o002 == 0 {
-        return Ok(());
+    let Ok(found) = std::fs::metadata(root) else { return Ok(()) };
+    let set = |name: &str| crate::host::env(name).filter(|value| !value.is_empty());
+    let caller = Caller {
+        root: crate::host::is_root(),
+        by: ["SUDO_UID", "PKEXEC_UID"].into_iter().find_map(|name| set(name)?.parse().ok()),
+        // By its name, or by a command that looked at it before the engine was asked to run this one.
+        meant: ["MANYKUBE_HOME", "MINIKUBE_HOME", crate::inside::INSIDE]
+            .iter()
+            .any(|name| set(name).is_some()),
+    };
+    let (message, advice) = match objection(found.uid(), found.gid(), found.mode(), &caller) {
+        None => return Ok(()),
+        Some(Objection::Everybody) => ("Every user may write to the home directory", "Run: chmod o-w"),
+        Some(Objection::Group) => ("A group of users may write to the home directory", "Run: chmod g-w"),
+        Some(Objection::Owner) => (
+            "Root would run programs out of another user's home directory",
+            "Run the same command as that user, or with sudo; if this home is meant all the same, set MANYKUBE_HOME to",
+        ),
+    };
+    let (at, mode) = (root.display(), found.mode() & 0o7777);
+    let message = format!("{message} {at} (uid {}, mode {mode:04o})", found.uid());
+    Err(Fault::new(Reason::HomePermission, message).advice(format!("{advice} {at}")))
+}
+
+struct Caller {
+    root: bool,
+    /// Who became root to run this.
+    by: Option<u32>,
+    /// The home was not only found by HOME, which may be left over of another user.
+    meant: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Objection {
+    Everybody,
+    Group,
+    Owner,
+}
+
+fn objection(uid: u32, gid: u32, mode: u32, caller: &Caller) -> Option<Objection> {
+    // A group of the owner's own has the owner's number.
+    let group = mode & 0o020 != 0 && gid != 0 && gid != uid;
+    let other = uid != 0 && caller.by != Some(uid) && !caller.meant;
+    match () {
+        () if mode & 0o002 != 0 => Some(Objection::Everybody),
+        () if caller.root && group => Some(Objection::Group),
+        () if caller.root && other => Some(Objection::Owner),
+        () => None,
     }
-    let message = format!("Everybody may write to the home directory {} (mode {mode:04o})", root.display());
-    Err(Fault::new(Reason::HomePermission, message).advice(format!("Run: chmod o-w {}", root.display())))
 }
 
 fn make(dir: &Path) -> Result<(), Fault> {
@@ -66,7 +108,24 @@ fn make(dir: &Path) -> Result<(), Fault> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
+
+    #[test]
+    fn root_runs_nothing_out_of_the_home_of_others() {
+        let root = |by, meant| Caller { root: true, by, meant };
+        let user = Caller { root: false, by: None, meant: false };
+        let of = |uid, gid, mode, caller: &Caller| objection(uid, gid, mode, caller);
+        assert_eq!(of(0, 0, 0o755, &root(None, false)), None);
+        assert_eq!(of(1000, 1000, 0o755, &root(None, false)), Some(Objection::Owner));
+        assert_eq!(of(1000, 1000, 0o755, &root(Some(1001), false)), Some(Objection::Owner));
+        assert_eq!(of(1000, 1000, 0o775, &root(Some(1000), false)), None);
+        assert_eq!(of(1000, 1000, 0o755, &root(None, true)), None);
+        assert_eq!(of(0, 100, 0o775, &root(None, false)), Some(Objection::Group));
+        assert_eq!(of(1000, 100, 0o775, &user), None);
+        assert_eq!(of(1000, 1000, 0o757, &user), Some(Objection::Everybody));
+    }
 
     #[test]
     fn a_home_for_everybody_is_none() {

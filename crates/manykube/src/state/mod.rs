@@ -1,6 +1,5 @@
 //! What is kept on disk besides machines: profiles, settings, locks, events, logs.
 
-pub mod atomic;
 pub mod audit;
 pub mod handout;
 pub mod history;
@@ -12,3 +11,5 @@ pub mod pending;
 pub mod profile;
 pub mod scheduled;
 pub mod settings;
+
+pub use base::atomic;

@@ -52,10 +52,7 @@ fn end_of(home: &Home, profile: &str, what: Pending, done: impl Fn(&str) -> bool
     if !left.is_empty() {
         return Ok(atomic::write(&path(home, profile, what), &serde_json::to_vec(&left)?, 0o600)?);
     }
-    match std::fs::remove_file(path(home, profile, what)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
-        _ => Ok(()),
-    }
+    Ok(atomic::remove(&path(home, profile, what))?)
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use model::config_file::{self, ConfigFile};
 use model::{Cluster, Fault, Home, Reason};
 use serde_json::{Map, Value};
 
+use super::atomic;
 use super::lock::ProfileLock;
-use super::{atomic, scheduled};
 use crate::ctx::Ctx;
 
 /// The profile's configuration; `None` when there is no such profile. A file that cannot be read stays as it is.
@@ -75,39 +75,21 @@ pub fn not_found(profile: &str) -> Fault {
 /// Saves the desired state, and beside it a copy as `config.json.bak`: who breaks the one has the other.
 pub fn save(home: &Home, cluster: &Cluster, previous: Option<&Map<String, Value>>) -> Result<(), Fault> {
     let path = home.profile_config(&cluster.name);
-    let failed = |e: std::io::Error| {
-        Fault::new(Reason::SaveProfile, format!("Unable to save {}: {e}", path.display()))
-    };
     let text = config_file::render_text(cluster, previous);
     // What minikube wrote is kept for good, so that one can go back.
     if let Ok(old) = std::fs::read_to_string(&path)
         && config_file::parse(&old).is_ok_and(|file| file.migrated.is_some())
     {
-        atomic::write(&path.with_extension("json.minikube"), old.as_bytes(), 0o600).map_err(failed)?;
+        save_text(&path.with_extension("json.minikube"), &old)?;
     }
     // The copy first: when the file itself is there, nothing is left to do.
     for file in [&backup(&path), &path] {
         if std::fs::read_to_string(file).is_ok_and(|old| old == text) {
             continue;
         }
-        atomic::write(file, text.as_bytes(), 0o600).map_err(failed)?;
+        save_text(file, &text)?;
     }
     Ok(())
-}
-
-/// Notes when the cluster will be stopped, or that it will not. Nothing else of the file changes.
-pub fn set_scheduled_stop(
-    home: &Home,
-    profile: &str,
-    stop: Option<(i64, std::time::Duration)>,
-) -> Result<(), Fault> {
-    let ConfigFile { cluster, mut raw, .. } = require(home, profile)?;
-    let stop = scheduled::record(stop);
-    if raw.get("ScheduledStop").unwrap_or(&Value::Null) == &stop {
-        return Ok(());
-    }
-    raw.insert("ScheduledStop".into(), stop);
-    save_text(&home.profile_config(profile), &config_file::render_text(&cluster, Some(&raw)))
 }
 
 /// Beside the desired state, which only names the file: that may be gone when a start is resumed.
@@ -123,7 +105,7 @@ pub fn save_manifests(home: &Home, profile: &str, text: &str) -> Result<(), Faul
 
 fn save_text(path: &Path, text: &str) -> Result<(), Fault> {
     atomic::write(path, text.as_bytes(), 0o600)
-        .map_err(|e| Fault::new(Reason::SaveProfile, format!("Unable to save {}: {e}", path.display())))
+        .map_err(|e| Fault::new(Reason::SaveProfile, format!("Unable to save {e}")))
 }
 
 /// A profile's name, and what is in its file.

@@ -46,7 +46,7 @@ pub fn set(home: &Home, key: &str, value: Option<Value>) -> Result<(), Fault> {
     written
         .map_err(std::io::Error::other)
         .and_then(|()| atomic::write(&path, &text, 0o644))
-        .map_err(|e| Fault::new(Reason::SaveProfile, format!("Unable to save {}: {e}", path.display())))
+        .map_err(|e| Fault::new(Reason::SaveProfile, format!("Unable to save {e}")))
 }
 
 #[cfg(test)]

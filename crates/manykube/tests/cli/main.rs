@@ -4,6 +4,7 @@
 mod exit_codes;
 mod golden;
 mod home;
+mod kubeconfig;
 
 use std::process::Command;
 
@@ -21,6 +22,7 @@ fn bad_input_is_refused_with_one_line_and_changes_nothing() {
         ("delete -p ../..", 14, "MK_USAGE"),
         ("start -p a", 14, "MK_USAGE"),
         ("start -p status", 11, "MK_RESERVED_PROFILE"),
+        ("start -p m02", 11, "MK_RESERVED_PROFILE"),
         ("profile status", 11, "MK_RESERVED_PROFILE"),
         ("profile a/b", 14, "MK_USAGE"),
         ("profile a b", 14, "Error:"),

@@ -181,7 +181,7 @@ pub async fn after_start(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
             ctx.warn(format!("The addon {} could not be made as asked for: {e:#}", addon.name));
         }
     }
-    Ok(fs_err::write(done, wanted.join("\n"))?)
+    Ok(base::atomic::replace(&done, wanted.join("\n").as_bytes(), 0o600)?)
 }
 
 async fn apply(

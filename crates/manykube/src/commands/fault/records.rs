@@ -71,10 +71,7 @@ impl Records {
 
     pub fn save(&self) -> Result<()> {
         if self.list.is_empty() {
-            return match std::fs::remove_file(&self.path) {
-                Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
-                _ => Ok(()),
-            };
+            return Ok(atomic::remove(&self.path)?);
         }
         Ok(atomic::write(&self.path, &serde_json::to_vec_pretty(&self.list)?, 0o600)?)
     }

@@ -120,10 +120,7 @@ pub fn name_is_free(home: &Home, name: &str) -> Result<(), Fault> {
 }
 
 pub fn disk(home: &Home) -> Result<(), Fault> {
-    // For tests, as in minikube: pretend that this many GiB are free.
-    let pretended = host::env("MINIKUBE_TEST_AVAILABLE_STORAGE").and_then(|v| v.parse::<u64>().ok());
-    let free = pretended.map(|gib| gib.saturating_mul(GIB)).or_else(|| host::free_bytes(home.root()));
-    match free {
+    match host::free_bytes(home.root()) {
         Some(free) if free < MIN_FREE => Err(Fault::new(
             Reason::InsufficientStorage,
             format!(

@@ -10,10 +10,8 @@ use crate::report::{Event, Style};
 use crate::version::VERSION;
 
 pub fn greeting(ctx: &Ctx, driver: DriverKind, existing: bool, asked: bool) {
-    let profile = match ctx.profile.as_str() {
-        crate::args::DEFAULT_PROFILE => String::new(),
-        name => format!("[{name}] "),
-    };
+    let named = ctx.profile != ctx.default_profile;
+    let profile = if named { format!("[{}] ", ctx.profile) } else { String::new() };
     let hello = format!("{profile}{} {VERSION} on {} ({})", ctx.tool, host::os(), host::arch());
     ctx.emit(Event::step(start::INITIAL_SETUP, Style::Happy, hello));
     for (name, value) in settings(std::env::vars()) {

@@ -182,6 +182,10 @@ async fn wanted(ctx: &Ctx, args: &Args) -> Result<Wanted> {
         return Err(super::profile::reserved(&ctx.profile).into());
     }
     let mut old = profile::load(&ctx.home, &ctx.profile)?;
+    if old.is_none() && names::node_number(&ctx.profile).is_some() {
+        // `node delete m02` would mean the cluster's first node.
+        return Err(super::profile::reserved(&ctx.profile).into());
+    }
     let moved = match &mut old {
         Some(file) => migrate::settle(ctx, args, file).await?,
         None => Vec::new(),

@@ -136,6 +136,6 @@ impl Runner<'_> {
     /// In the cluster, and beside it for when the cluster cannot be asked.
     pub(super) async fn mark_configured(&self) -> Result<()> {
         api::mark(&self.client()?, self.patience).await?;
-        fs_err::write(look::configured_file(self.home(), self.profile), "").map_err(Into::into)
+        Ok(base::atomic::replace(&look::configured_file(self.home(), self.profile), b"", 0o644)?)
     }
 }

@@ -1,0 +1,8 @@
+//! What all crates stand on: files that are whole or not there, and the places at which tests kill a command.
+
+pub mod atomic;
+#[cfg(feature = "test-hooks")]
+pub mod crash;
+#[cfg(not(feature = "test-hooks"))]
+#[path = "no_crash.rs"]
+pub mod crash;
