@@ -3,6 +3,7 @@
 
 mod check;
 pub mod docker;
+pub mod election;
 mod issue;
 mod key;
 pub mod leaf;

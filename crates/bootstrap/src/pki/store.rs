@@ -83,6 +83,10 @@ pub fn write_signing_key(base: &Path, private: &str, public: &str) -> Result<()>
     write(&file(base, "pub"), public, PUBLIC, Durable::Yes)
 }
 
+pub fn write_secret(path: &Path, text: &str) -> Result<()> {
+    write(path, text, SECRET, Durable::Yes)
+}
+
 fn write(path: &Path, text: &str, mode: u32, durable: Durable) -> Result<()> {
     prepare(path, text, mode, durable)?;
     put_in_place(path)
