@@ -7,7 +7,7 @@
 //!  | claim: holder | its term   | its age   | n addresses | tag (32 bytes) |
 //! ```
 //! Numbers are in network order, an address of 0.0.0.0 is none, an age is in milliseconds. Flag 1: the
-//! sender is in contact with a majority. The tag is HMAC-SHA256 of all before it with a key that only
+//! sender is in contact with a majority; the two bits above it are how far the claim has come. The tag is HMAC-SHA256 of all before it with a key that only
 //! the control planes' agents have. The sender is part of it, so that nothing can be sent on under
 //! another address; for the stamp see `replay`. As in VRRP (RFC 9568, 5.1.1.3) packets travel with a
 //! TTL of 255 and are dropped when they arrive with less: what comes from elsewhere costs no look.
@@ -26,6 +26,8 @@ const TAG: usize = 32;
 const MOST: usize = 255;
 const MAGIC: [u8; 4] = *b"MKV2";
 const MAJORITY: u8 = 1;
+/// As far as a claim goes.
+pub const HOPS: u8 = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advert {
@@ -50,6 +52,8 @@ pub struct Claim {
     pub term: u64,
     /// How long ago the holder was heard.
     pub age: Duration,
+    /// Who heard it: 0 for the holder's own word, 1 for the sender, 2 for one that told the sender.
+    pub hops: u8,
 }
 
 /// How well a control plane would do as the holder (VRRP's priority).
@@ -88,7 +92,8 @@ impl Advert {
         let hears = || self.hears.iter().take(MOST);
         let claim = self.claim;
         let mut packet = MAGIC.to_vec();
-        packet.extend([self.standing as u8, self.health as u8, if self.majority { MAJORITY } else { 0 }]);
+        let hops = claim.map_or(0, |c| c.hops.min(HOPS)) << 1;
+        packet.extend([self.standing as u8, self.health as u8, u8::from(self.majority) | hops]);
         packet.push(u8::try_from(hears().count()).unwrap_or(u8::MAX));
         packet.extend(self.term.to_be_bytes());
         packet.extend(seal.vip.octets());
@@ -125,9 +130,12 @@ impl Advert {
             standing: *standing.get(usize::from(head[4]))?,
             health: *health.get(usize::from(head[5]))?,
             claim: match address(&head[36..40]) {
-                Some(holder) => {
-                    Some(Claim { holder, term: number(40)?, age: Duration::from_millis(age.into()) })
-                }
+                Some(holder) => Some(Claim {
+                    holder,
+                    term: number(40)?,
+                    age: Duration::from_millis(age.into()),
+                    hops: (head[6] >> 1).min(HOPS),
+                }),
                 None => None,
             },
             successor: address(&head[24..28]),
@@ -157,7 +165,7 @@ mod tests {
             term: 1 << 40,
             standing: Standing::Fit,
             health: Health::Ready,
-            claim: Some(Claim { holder: OTHER, term: u64::MAX, age: Duration::from_millis(140) }),
+            claim: Some(Claim { holder: OTHER, term: u64::MAX, age: Duration::from_millis(140), hops: 2 }),
             successor: None,
             majority: true,
             hears: [OTHER, Ipv4Addr::new(192, 168, 49, 4)].into(),

@@ -21,7 +21,8 @@
 //! A claim is "X holds the address since election T, heard of X so long ago". Each member passes on
 //! the best one it knows. Two majorities have a member in common, so who is in contact with one
 //! knows of the holder that is in contact with another, at the latest by what that member passes on.
-//! Nobody but X makes its claim younger, so it ends everywhere soon after X did.
+//! Only X makes its claim younger, and a claim goes no further than two members (else those that tell
+//! each other would keep it alive by the time that it takes to tell), so it ends everywhere with X.
 //!
 //! Times are those of this node alone (never another node's clock) and stand still while this node
 //! does: silence counts only while we listen.
@@ -33,7 +34,7 @@ use std::time::Duration;
 
 use model::node_spec::Health;
 
-use super::advert::{Advert, Claim, Standing};
+use super::advert::{Advert, Claim, HOPS, Standing};
 
 pub type Time = Duration;
 
@@ -145,8 +146,8 @@ struct Peer {
 #[derive(Debug, Clone, Copy)]
 struct Known {
     term: u64,
-    /// When the holder was heard, by whom ever.
-    at: Time,
+    /// When the holder was heard: by us, by one that told us, by one that told that one.
+    heard: [Option<Time>; HOPS as usize + 1],
 }
 
 /// `holding`: the address is on this node already (it was its only control plane so far).
@@ -276,8 +277,19 @@ impl State {
 
     /// The best claim of another.
     fn claim(&self) -> Option<(Ipv4Addr, Known)> {
-        let alive = self.claims.iter().filter(|(_, c)| self.is_recent(c.at));
+        self.best_claim(HOPS)
+    }
+
+    /// Of those that were heard so near.
+    fn best_claim(&self, hops: u8) -> Option<(Ipv4Addr, Known)> {
+        let alive = self.claims.iter().filter(|(_, c)| self.evidence(c, hops).is_some());
         alive.max_by_key(|(ip, c)| (c.term, Reverse(**ip))).map(|(ip, c)| (*ip, *c))
+    }
+
+    /// The nearest that is not too old, with its distance.
+    fn evidence(&self, known: &Known, hops: u8) -> Option<(u8, Time)> {
+        let mut near = (0..=hops).filter_map(|hops| Some((hops, known.heard[usize::from(hops)]?)));
+        near.find(|(_, at)| self.is_recent(*at))
     }
 
     /// Is this node in contact, both ways, with a majority of the control planes?
@@ -350,8 +362,10 @@ impl State {
             return;
         }
         self.seen = self.seen.max(claim.term);
-        let known = self.claims.entry(claim.holder).or_insert(Known { term: claim.term, at });
-        (known.term, known.at) = (known.term.max(claim.term), known.at.max(at));
+        let known = self.claims.entry(claim.holder).or_insert(Known { term: claim.term, heard: Default::default() });
+        known.term = known.term.max(claim.term);
+        let heard = &mut known.heard[usize::from(claim.hops.min(HOPS))];
+        *heard = (*heard).max(Some(at));
         self.due = self.due.max(at + DOWN);
         if !self.is_holder() {
             self.followed = self.claim().map(|(holder, _)| holder);
@@ -372,6 +386,10 @@ impl State {
 
     fn set_health(&mut self, health: Health) {
         self.news |= self.health != health;
+        if health == Health::Ready && self.health != Health::Ready {
+            // With that this node may have a majority that it had not: it listens first.
+            self.due = self.due.max(self.now + DOWN);
+        }
         self.health = health;
         (self.alive_since, self.down_since) = match health {
             Health::Down => (None, self.down_since.or(Some(self.now))),
@@ -483,12 +501,11 @@ impl State {
         self.news = false;
         self.advertised = Some(self.now);
         self.told = self.holder();
-        let passed_on = self.claim().map(|(holder, known)| Claim {
-            holder,
-            term: known.term,
-            age: self.now.saturating_sub(known.at),
+        let passed_on = self.best_claim(HOPS - 1).and_then(|(holder, known)| {
+            let (hops, at) = self.evidence(&known, HOPS - 1)?;
+            Some(Claim { holder, term: known.term, age: self.now.saturating_sub(at), hops: hops + 1 })
         });
-        let own = Claim { holder: self.me, term: self.term, age: Duration::ZERO };
+        let own = Claim { holder: self.me, term: self.term, age: Duration::ZERO, hops: 0 };
         actions.push(Action::Send(Advert {
             term: self.term(),
             standing: self.standing(),
