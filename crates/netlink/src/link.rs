@@ -114,15 +114,15 @@ impl Netlink {
     }
 
     pub async fn add_address(&self, index: u32, address: Ipv4Net) -> Result<()> {
-        self.add(index, address, AddressScope::Universe).await
+        self.add_scoped(index, address, AddressScope::Universe).await
     }
 
     /// One that is taken but never sent from, unless to itself.
     pub async fn add_host_address(&self, index: u32, address: Ipv4Net) -> Result<()> {
-        self.add(index, address, AddressScope::Host).await
+        self.add_scoped(index, address, AddressScope::Host).await
     }
 
-    async fn add(&self, index: u32, address: Ipv4Net, scope: AddressScope) -> Result<()> {
+    async fn add_scoped(&self, index: u32, address: Ipv4Net, scope: AddressScope) -> Result<()> {
         let mut request = self.handle.address().add(index, address.addr().into(), address.prefix_len());
         request.message_mut().header.scope = scope;
         match request.execute().await {

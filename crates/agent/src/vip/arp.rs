@@ -1,7 +1,7 @@
 //! ARP on the node's link: telling the network where an address is.
 
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use anyhow::{Context, Result};
 use nix::libc;
@@ -77,9 +77,9 @@ impl Arp {
     }
 }
 
-impl AsFd for Arp {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+impl AsRawFd for Arp {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
     }
 }
 

@@ -362,7 +362,8 @@ impl State {
             return;
         }
         self.seen = self.seen.max(claim.term);
-        let known = self.claims.entry(claim.holder).or_insert(Known { term: claim.term, heard: Default::default() });
+        let known =
+            self.claims.entry(claim.holder).or_insert(Known { term: claim.term, heard: Default::default() });
         known.term = known.term.max(claim.term);
         let heard = &mut known.heard[usize::from(claim.hops.min(HOPS))];
         *heard = (*heard).max(Some(at));

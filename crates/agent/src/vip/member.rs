@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use model::node_spec::{Election, Health, VipState};
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, LocalSet};
@@ -76,13 +77,15 @@ async fn take_part(settings: Settings) -> Result<()> {
     let socket = Socket::open(me, election.port, &link, seal).await?;
     let state = election::start(me, &peers.borrow(), holding, Time::ZERO);
     let clock = Instant::now();
+    // SAFETY: the descriptor is owned by `arp`, which has the same one until it is dropped.
+    let arp = unsafe { AsyncFd::register_with_interest(arp, Interest::READABLE) };
     let mut member = Member {
         state,
         me,
         clock,
         since: clock,
         announcements: holding.then(|| Announcements::begin(Time::ZERO)),
-        arp: AsyncFd::register(arp).context("watch the ARP socket")?,
+        arp: arp.map_err(|e| e.into_parts().1).context("watch the ARP socket")?,
         socket,
         backends: BTreeSet::new(),
         way: Way::default(),
