@@ -179,10 +179,7 @@ pub fn is_prepared(home: &Home, machine: &str) -> bool {
 
 /// kubeadm makes its manifests again when it boots.
 pub fn forget_prepared(home: &Home, machine: &str) -> Result<()> {
-    match fs_err::remove_file(prepared_file(home, machine)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
-        _ => Ok(()),
-    }
+    Ok(base::atomic::remove(&prepared_file(home, machine))?)
 }
 
 /// The first file of etcd's log: every member has one.

@@ -1,7 +1,6 @@
 //! Notes on the host about control planes that come to etcd or leave it. A note is a hint for the next command, which
 //! asks etcd: no disk is removed because of one.
 
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -57,15 +56,8 @@ pub fn write(home: &Home, profile: &str, machine: &str, note: Note) -> Result<()
 
 /// It is a member, or there is no such machine any more.
 pub fn clear(home: &Home, profile: &str, machine: &str) -> Result<()> {
-    for file in [path(home, profile, machine), old_path(home, machine)] {
-        match fs_err::remove_file(file) {
-            Err(e) if !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                return Err(e.into());
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+    atomic::remove(&path(home, profile, machine))?;
+    Ok(atomic::remove(&old_path(home, machine))?)
 }
 
 /// Of the machine of a control plane. In a cluster that is not set up yet, all have still to make their data.

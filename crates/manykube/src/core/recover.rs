@@ -53,7 +53,7 @@ pub async fn recover(ctx: &Ctx, cluster: &Cluster, asked: &str, opts: &StartOpts
     let observed = look::observe(&ctx.home, cluster, &*driver, &[]).await?;
     let recovered = run(&runner, &plan::recover(cluster, &observed, &from)).await;
     recovered.map_err(|why| copies.another(ctx, &from, why))?;
-    Ok(fs_err::remove_file(mark(&ctx.home, &cluster.name))?)
+    Ok(atomic::remove(&mark(&ctx.home, &cluster.name))?)
 }
 
 /// Where etcd's data is.
@@ -270,10 +270,7 @@ pub fn is_given_up(home: &Home, profile: &str) -> Result<()> {
 
 /// A cluster that was started is one that is needed.
 pub fn is_kept(home: &Home, profile: &str) -> Result<()> {
-    match fs_err::remove_file(deleting_file(home, profile)) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e.into()),
-        _ => Ok(()),
-    }
+    Ok(atomic::remove(&deleting_file(home, profile))?)
 }
 
 /// A cluster that was set up is never replaced by an empty one, unless its deletion was begun.
