@@ -50,7 +50,7 @@ fn the_holder_is_lost_again_and_again() {
             summary(fault, kind, &gaps);
         }
     }
-    let churn = rounds("CHURN_SECONDS", 0);
+    let churn = system_tests::rounds("CHURN_SECONDS", 0);
     if churn > 0 {
         some_links_are_cut(&lab, &traffic);
         pods_come_and_go(&lab, &traffic, Duration::from_secs(churn as u64));
