@@ -78,7 +78,7 @@ fn rules(service: Service, link: &str, backends: &BTreeSet<Ipv4Addr>, way: Way) 
     // the packets as they are.
     let stray = way.former.map(|ip| {
         format!(
-            "iifname \"{link}\" ip daddr {vip} tcp dport {port} tcp flags & syn == 0 ct state new,invalid \
+            "iifname \"{link}\" ip daddr {vip} tcp dport {port} tcp flags & syn == 0 ct state new \
              dup to {ip} device \"{link}\" drop"
         )
     });
