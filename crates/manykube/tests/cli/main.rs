@@ -392,7 +392,7 @@ fn what_only_prints() {
     for shell in ["bash", "zsh", "fish", "powershell"] {
         home.run(&format!("completion {shell}")).expect(0, "manykube");
     }
-    assert_eq!(home.run("profile").stdout(), "* minikube\n");
+    assert_eq!(home.run("profile").stdout(), "* manykube\n");
     assert_eq!(home.run("profile -p demo").stdout(), "* demo\n");
     assert_eq!(home.run("profile list -o json").stdout(), r#"{"invalid":[],"valid":[]}"#);
 }
