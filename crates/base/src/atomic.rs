@@ -1,7 +1,7 @@
 //! Files that are either as they were or as they are to be, whatever happens in between, also a loss of power.
 //!
 //! The directory may be one in which another user writes while we are root: all is done by its descriptor, the half has a
-//! name that nobody can guess, and it is never a file that was there before.
+//! name that cannot be guessed, and it is never a file that was there before.
 
 use std::fs::File;
 use std::io::{self, Write as _};

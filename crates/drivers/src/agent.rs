@@ -32,7 +32,7 @@ pub fn program(home: &Home) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// All nodes hang on it, and root runs it: one that is not the same is replaced, by whomever it was put there.
+/// All nodes hang on it, and root runs it: a copy that differs is replaced.
 fn place(own: &Path, program: &Path) -> Result<()> {
     if !is_same(own, program) {
         base::atomic::replace(program, &fs_err::read(own)?, 0o755)?;

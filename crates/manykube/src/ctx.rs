@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_millis(1500);
 pub struct Ctx {
     pub home: Home,
     pub profile: String,
-    /// The one that is meant when none is named.
+    /// The one when none is named.
     pub default_profile: String,
     /// The name we were called by: `manykube` or `minikube`. Messages say what the user would type.
     pub tool: &'static str,

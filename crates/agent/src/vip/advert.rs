@@ -68,7 +68,7 @@ pub enum Standing {
     Fit,
 }
 
-/// What belongs to one election and to nobody outside of it.
+/// What belongs to one election and to no other.
 #[derive(Clone)]
 pub struct Seal {
     key: hmac::Key,

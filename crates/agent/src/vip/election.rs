@@ -344,10 +344,10 @@ impl State {
         if let Some(claim) = advert.claim {
             self.learn(from, claim, actions);
         }
-        let nobody = self.role == Role::Backup && self.claim().is_none();
-        if nobody && advert.successor == Some(self.me) && self.has_majority() {
+        let vacant = self.role == Role::Backup && self.claim().is_none();
+        if vacant && advert.successor == Some(self.me) && self.has_majority() {
             self.take(actions);
-        } else if nobody && resigned {
+        } else if vacant && resigned {
             // The one it named, if it named one, gets the time of an advertisement to take over.
             self.due = now + ADVERTISE;
         }

@@ -37,7 +37,7 @@ pub async fn cut(reaper: &Reaper, service: Service, backend: Ipv4Addr) -> Result
     reset(service, &clients).await
 }
 
-/// Ends all connections by way of the virtual address: this node has nobody to pass them on to, or goes down.
+/// Ends all connections by way of the virtual address: no other node takes them on, or this one goes down.
 pub async fn cut_all(reaper: &Reaper, service: Service) -> Result<()> {
     // Processes of this node have it as their own address.
     destroy(reaper, &format!("src {}", service.vip)).await?;

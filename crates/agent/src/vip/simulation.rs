@@ -334,7 +334,7 @@ proptest! {
         prop_assert!(world.holder().is_some_and(|h| h != holder));
     }
 
-    /// Nobody can know whether the other died or was cut off: etcd has no majority either.
+    /// None can know whether the other died or was cut off: etcd has no majority either.
     #[test]
     fn of_two_the_one_that_is_left_does_not_hold(seed in any::<u64>(), first in any::<bool>(), dead in any::<bool>()) {
         let mut world = World::new(2, 0.0, seed);

@@ -1,4 +1,4 @@
-//! The authorities of a cluster. Each cluster has its own, so that an administrator of one is nobody to another.
+//! The authorities of a cluster. Each cluster has its own, so that an administrator of one has no rights in another.
 //!
 //! Earlier versions had one for all profiles of a home, as minikube has. A cluster that began with that one goes on with
 //! it, from a copy beside what it signed.

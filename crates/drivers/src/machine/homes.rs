@@ -41,7 +41,7 @@ pub fn note(home: &Home) -> Result<()> {
     if std::fs::read(&file).is_ok_and(|known| known == root.as_os_str().as_bytes()) {
         return Ok(());
     }
-    // Whoever joins sweeps: the list does not grow with homes that are gone.
+    // A home that joins sweeps: the list does not grow with homes that are gone.
     others(home);
     let write = || -> std::io::Result<()> {
         std::fs::create_dir_all(&dir)?;

@@ -110,5 +110,5 @@ async fn addresses_elsewhere_are_not_asked() {
     let (why, asked) = refused(vec![foreign], b"", dir.path()).await;
     assert!(why.contains("has no such image"), "{why}");
     assert!(asked.iter().any(|path| path.contains("/blobs/sha256:0")), "{why}: {asked:?}");
-    assert!(elsewhere.accept().is_err(), "somebody was asked");
+    assert!(elsewhere.accept().is_err(), "another server was asked");
 }

@@ -20,7 +20,7 @@ use crate::commands;
 use crate::report::Output;
 pub use globals::Globals;
 
-/// The cluster that is meant when none is named: as we are called, so that a real minikube's is not taken for ours. The
+/// The cluster when none is named: as we are called, so that a real minikube's is not taken for ours. The
 /// environment may say another one.
 pub fn default_profile(tool: &str, env: &dyn Fn(&str) -> Option<String>) -> String {
     let set = ["MANYKUBE_PROFILE", "MINIKUBE_PROFILE"].into_iter().find_map(env);

@@ -49,7 +49,7 @@ pub fn mention_older(ctx: &Ctx) {
     let (older, own) = ("minikube", ctx.tool);
     if ctx.profile == own && ctx.default_profile == own && !exists(own) && exists(older) {
         ctx.warn(format!(
-            "The cluster \"{older}\" of this home is meant by '-p {older}' only, or always after '{own} profile {older}'"
+            "The cluster \"{older}\" of this home needs '-p {older}', or '{own} profile {older}' once"
         ));
     }
 }

@@ -55,7 +55,7 @@ fn only_ours(root: &Path) -> Result<(), Fault> {
         Some(Objection::Group) => ("A group of users may write to the home directory", "Run: chmod g-w"),
         Some(Objection::Owner) => (
             "Root would run programs out of another user's home directory",
-            "Run the same command as that user, or with sudo; if this home is meant all the same, set MANYKUBE_HOME to",
+            "Run the same command as that user, or with sudo; to use this home all the same, set MANYKUBE_HOME to",
         ),
     };
     let (at, mode) = (root.display(), found.mode() & 0o7777);

@@ -91,7 +91,7 @@ fn the_default_cluster_is_called_like_the_program() {
     let dir = home.path().join("profiles/minikube");
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join("config.json"), CONFIG.replace("\"demo\"", "\"minikube\"")).unwrap();
-    home.run("status").expect(85, "\"minikube\" of this home is meant by '-p minikube' only");
+    home.run("status").expect(85, "\"minikube\" of this home needs '-p minikube'");
     assert_eq!(home.run("status -p minikube").stderr(), "");
     home.run("profile minikube").expect(0, "successfully set to minikube");
     assert_eq!(home.run("status").stderr(), "");
