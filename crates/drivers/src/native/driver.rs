@@ -216,14 +216,11 @@ impl Native {
         fresh_dir(&paths.work())?;
         fresh_dir(&paths.shared())?;
 
-        let mut child = Command::new("/proc/self/exe")
-            .arg(super::LAUNCH)
-            .arg(paths.dir())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("start the launcher")?;
+        let mut launcher = Command::new("/proc/self/exe");
+        launcher.arg(super::LAUNCH).arg(paths.dir());
+        launcher.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        dies_with_us(&mut launcher);
+        let mut child = launcher.spawn().context("start the launcher")?;
         let mut stderr = child.stderr.take().context("the launcher's messages")?;
         let mut line = String::new();
         let stdout = child.stdout.take().context("the launcher's answer")?;
@@ -246,4 +243,21 @@ impl Native {
 
 fn limits(spec: &MachineSpec) -> Limits {
     Limits::new(spec.cpus, spec.memory_mib, u32::from(spec.ip))
+}
+
+/// A launcher whose command is killed must not go on: the next command may remove the machine before it is recorded.
+fn dies_with_us(command: &mut Command) {
+    let own = rustix::process::getpid();
+    // SAFETY: system calls only, which are async-signal-safe.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+            // It may have been killed before this.
+            if rustix::process::getppid() == Some(own) {
+                Ok(())
+            } else {
+                Err(std::io::ErrorKind::BrokenPipe.into())
+            }
+        });
+    }
 }
