@@ -1,8 +1,6 @@
 //! A machine as the host sees it, and what can happen to one. By the host's own tools: a test that
 //! asked the product whether the product works would believe it.
 
-use std::io::Read;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -40,30 +38,6 @@ impl Machine {
     pub fn has_address(&self, ip: &str) -> bool {
         let shown = self.enter(&["ip", "-4", "-o", "addr", "show", "dev", "eth0"]);
         shown.is_ok_and(|text| text.contains(&format!(" {ip}/")))
-    }
-
-    /// What its agent says of the virtual address, where there is an election.
-    fn election(&self) -> Option<serde_json::Value> {
-        // By way of its own root: the agent's socket is always in the same place there.
-        let mut stream =
-            UnixStream::connect(format!("/proc/{}/root/run/manykube/agent.sock", self.init)).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
-        let mut said = Vec::new();
-        stream.read_to_end(&mut said).ok()?;
-        let said: serde_json::Value = serde_json::from_slice(&said).ok()?;
-        said.get("vip").filter(|vip| vip.is_object()).cloned()
-    }
-
-    /// It answers for the virtual address. Every control plane's kernel has it where there is an election, and the
-    /// agent of one answers; else the kernel that has it does.
-    pub fn holds(&self, ip: &str) -> bool {
-        self.election().map_or_else(|| self.has_address(ip), |vip| vip["holder"] == true)
-    }
-
-    /// Counts the elections.
-    #[track_caller]
-    pub fn term(&self) -> u64 {
-        self.election().and_then(|vip| vip["term"].as_u64()).expect("an election")
     }
 
     /// How many API servers it spreads connections over. Asked with the machine's own nft: one of
@@ -156,11 +130,11 @@ impl Cable {
     }
 }
 
-/// The one machine that answers for the virtual address.
+/// The one machine that has the address.
 #[track_caller]
 pub fn holder(lab: &Lab, ip: &str) -> Machine {
     eventually("one holder of the virtual address", Duration::from_secs(60), || {
-        let mut holders: Vec<Machine> = Machine::all(lab).into_iter().filter(|m| m.holds(ip)).collect();
+        let mut holders: Vec<Machine> = Machine::all(lab).into_iter().filter(|m| m.has_address(ip)).collect();
         match (holders.pop(), holders.is_empty()) {
             (Some(one), true) => Ok(one),
             (one, _) => Err(format!("{one:?} and {holders:?}")),

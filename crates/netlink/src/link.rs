@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use futures::TryStreamExt;
 use ipnet::Ipv4Net;
 use rtnetlink::packet_route::AddressFamily;
-use rtnetlink::packet_route::address::{AddressAttribute, AddressScope, CacheInfo};
+use rtnetlink::packet_route::address::{AddressAttribute, CacheInfo};
 use rtnetlink::packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkInfo, LinkMessage};
 use rtnetlink::{AddressMessageBuilder, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth};
 
@@ -116,17 +116,7 @@ impl Netlink {
     }
 
     pub async fn add_address(&self, index: u32, address: Ipv4Net) -> Result<()> {
-        self.add_scoped(index, address, AddressScope::Universe).await
-    }
-
-    /// One that is taken but never sent from, unless to itself.
-    pub async fn add_host_address(&self, index: u32, address: Ipv4Net) -> Result<()> {
-        self.add_scoped(index, address, AddressScope::Host).await
-    }
-
-    async fn add_scoped(&self, index: u32, address: Ipv4Net, scope: AddressScope) -> Result<()> {
-        let mut request = self.handle.address().add(index, address.addr().into(), address.prefix_len());
-        request.message_mut().header.scope = scope;
+        let request = self.handle.address().add(index, address.addr().into(), address.prefix_len());
         match request.execute().await {
             Err(e) if errno(&e) != Some(EEXIST) => {
                 Err(e).with_context(|| format!("add address {address} to link {index}"))

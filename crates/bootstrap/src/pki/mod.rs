@@ -4,7 +4,6 @@
 pub mod authority;
 mod check;
 pub mod docker;
-pub mod election;
 mod issue;
 mod key;
 pub mod leaf;
