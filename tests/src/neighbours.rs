@@ -10,12 +10,14 @@ pub struct Neighbours {
     places: Vec<String>,
     /// Groups of machines that live and are not this lab's: `/manykube/…`, `/docker/…`.
     groups: BTreeSet<String>,
+    /// Directories of other labs: a machine of theirs that was killed has a group without processes.
+    labs: Vec<PathBuf>,
 }
 
 impl Neighbours {
     pub fn of(places: &[PathBuf]) -> Neighbours {
-        let places = places.iter().map(|place| place.to_string_lossy().into_owned()).collect();
-        let mut others = Neighbours { places, groups: BTreeSet::new() };
+        let places: Vec<String> = places.iter().map(|place| place.to_string_lossy().into_owned()).collect();
+        let mut others = Neighbours { labs: other_labs(&places), places, groups: BTreeSet::new() };
         let agents = pids().into_iter().filter(|pid| read(&format!("/proc/{pid}/comm")).trim() == "manykube");
         others.groups = agents.filter(|pid| !others.is_ours(*pid)).filter_map(group).collect();
         others
@@ -45,6 +47,9 @@ impl Neighbours {
 
     /// Theirs, or what theirs are in.
     pub fn have_group(&self, path: &str) -> bool {
+        if self.labs.iter().any(|lab| is_machine_of(lab, path)) {
+            return true;
+        }
         self.groups.iter().any(|group| {
             let above = group.rsplit_once('/').map_or("", |(above, _)| above);
             path.contains(&format!("{group}/"))
@@ -57,6 +62,25 @@ impl Neighbours {
     pub fn have_mount(&self, line: &str) -> bool {
         !line.contains("/run/manykube") && !self.places.iter().any(|place| line.contains(place))
     }
+}
+
+fn other_labs(places: &[String]) -> Vec<PathBuf> {
+    let around = places.iter().filter_map(|place| Some(PathBuf::from(place).parent()?.to_owned()));
+    let entries = around.filter_map(|dir| std::fs::read_dir(dir).ok()).flatten().flatten();
+    let labs = entries.filter(|e| e.file_name().to_string_lossy().starts_with("lab-")).map(|e| e.path());
+    labs.filter(|lab| places.iter().all(|place| lab != &PathBuf::from(place))).collect()
+}
+
+/// The driver tags a machine's group with its directory: `/manykube/minikube-m03-d8c535ea78/…`.
+fn is_machine_of(lab: &std::path::Path, path: &str) -> bool {
+    let group = path.split_once("/manykube/").and_then(|(_, rest)| rest.split('/').next());
+    let Some((machine, tag)) = group.and_then(|group| group.rsplit_once('-')) else { return false };
+    let dir = lab.join("home/machines").join(machine);
+    let bytes = dir.as_os_str().as_encoded_bytes().iter();
+    // FNV-1a, as everywhere in names on the host.
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3));
+    tag == format!("{:010x}", hash >> 24)
 }
 
 /// The machine's, of whoever runs in it.
@@ -72,4 +96,18 @@ pub fn group(pid: u32) -> Option<String> {
 pub fn pids() -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_known_by_the_directory_of_its_machine() {
+        let lab = PathBuf::from("/tests/lab-a");
+        let group = "/sys/fs/cgroup/cpu/manykube/minikube-m03-d8c535ea78";
+        assert!(is_machine_of(&lab, group) && is_machine_of(&lab, &format!("{group}/kubepods")));
+        assert!(!is_machine_of(&PathBuf::from("/tests/lab-b"), group));
+        assert!(!is_machine_of(&lab, "/sys/fs/cgroup/cpu/manykube"));
+    }
 }
