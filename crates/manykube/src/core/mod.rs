@@ -8,6 +8,7 @@ pub mod docker;
 mod etcd;
 mod images;
 pub mod layers;
+mod leave;
 mod look;
 mod machines;
 mod manifests;
@@ -36,10 +37,11 @@ use ipnet::Ipv4Net;
 use model::node_config::{Change, Setup, Takes};
 use model::status::NodeStatusInput;
 use model::{Cluster, DriverKind, Fault, Node, Reason};
-use plan::{Leave, Observed, Plan, Refusal, phase};
+use plan::{Plan, phase};
 
 pub use able::able;
 pub use images::damaged;
+pub use leave::leave;
 pub use recover::FRESHEST;
 
 use crate::ctx::Ctx;
@@ -49,9 +51,6 @@ use steps::Runner;
 
 /// Taking down is bounded by the nodes' own grace periods; this is for a host that is stuck.
 const TAKE_DOWN: Duration = Duration::from_secs(120);
-/// How long a member of etcd that is to stay may take to say that it is well.
-const TO_BE_WELL: Duration = Duration::from_secs(10);
-const ASK_AGAIN: Duration = Duration::from_millis(300);
 
 /// How a start is to be done, as opposed to what is to be there after it.
 #[derive(Debug, Clone)]
@@ -191,53 +190,6 @@ pub fn changes(old: &Cluster, new: &Cluster) -> Vec<String> {
     lines
 }
 
-/// One node leaves. The caller holds the lock; when it is gone for good the caller takes it from the
-/// configuration afterwards, so that a deletion which was cut short can be done again.
-pub async fn leave(ctx: &Ctx, cluster: &Cluster, node: &Node, how: Leave, force: bool) -> Result<()> {
-    let driver = driver(ctx, cluster.driver);
-    let machine = cluster.machine(node);
-    let mut leaving = membership::left(&ctx.home, cluster);
-    leaving.push(machine.clone());
-    let observed = look::observe(&ctx.home, cluster, &*driver, &leaving).await?;
-    let plan = plan_leave(ctx, cluster, node, &observed, &*driver, how, force).await?;
-    let mut after = cluster.clone();
-    if how == Leave::Delete {
-        after.nodes.retain(|n| n.name != node.name);
-    }
-    let runner = Runner { departing: Some(node), leaving, ..Runner::new(ctx, &after, &*driver, TAKE_DOWN) };
-    run(&runner, &plan).await?;
-    // Of one that had no machine any more, too.
-    if how == Leave::Delete { membership::clear(&ctx.home, &cluster.name, &machine) } else { Ok(()) }
-}
-
-/// A member that has just come needs a moment until it answers for itself.
-async fn plan_leave(
-    ctx: &Ctx,
-    cluster: &Cluster,
-    node: &Node,
-    observed: &Observed,
-    driver: &dyn Driver,
-    how: Leave,
-    force: bool,
-) -> Result<Plan> {
-    let machine = cluster.machine(node);
-    let etcd = etcd::Etcd { home: &ctx.home, cluster, driver, without: &machine };
-    let began = Instant::now();
-    loop {
-        let members = match node.control_plane {
-            true => etcd.with_health().await.inspect_err(|e| tracing::warn!("{e:#}")).ok(),
-            false => None,
-        };
-        match plan::leave(cluster, observed, &machine, members.as_deref(), how, force) {
-            Ok(plan) => return Ok(plan),
-            Err(Refusal::NoQuorum | Refusal::WouldLoseQuorum { .. })
-                if members.is_some() && began.elapsed() < TO_BE_WELL => {}
-            Err(refusal) => return Err(refused(ctx, &machine, refusal).into()),
-        }
-        tokio::time::sleep(ASK_AGAIN).await;
-    }
-}
-
 /// A control plane that restarts is missing for a while: the others must have etcd's majority meanwhile, unless there
 /// are too few of them anyway.
 async fn restarts_spare_etcd(ctx: &Ctx, cluster: &Cluster, plan: &Plan, driver: &dyn Driver) -> Result<()> {
@@ -260,22 +212,6 @@ async fn restarts_spare_etcd(ctx: &Ctx, cluster: &Cluster, plan: &Plan, driver: 
         }
     }
     Ok(())
-}
-
-fn refused(ctx: &Ctx, machine: &str, refusal: Refusal) -> Fault {
-    let fault = Fault::new(Reason::NodeDelete, format!("{machine} cannot leave the cluster: {refusal}"));
-    match refusal {
-        Refusal::Last => fault.advice(format!(
-            "Add another control plane first, or use '{}' or '{}' for the whole cluster",
-            ctx.hint("stop"),
-            ctx.hint("delete")
-        )),
-        Refusal::NoQuorum | Refusal::WouldLoseQuorum { .. } => fault.advice(format!(
-            "Start the other control planes with '{start}'. If their data is lost, '{start} --recover-from' makes a new \
-             etcd from what is left",
-            start = ctx.hint("start")
-        )),
-    }
 }
 
 /// Stops all machines; the number of nodes that have one.
