@@ -12,11 +12,13 @@ FEATURES :=
 # What the node image is built with, besides Go and Cargo.
 PACKAGES := mmdebstrap gcc libc6-dev libseccomp-dev pkg-config
 # What the system tests look at the host with: their own eyes, not the product's.
-PACKAGES += nftables iproute2 util-linux openssl
+PACKAGES += nftables iproute2 util-linux openssl conntrack
 # What is seen of clusters that are containers of a Docker engine as well.
-ON_DOCKER := single_node many_nodes own_configuration images crash faults
+ON_DOCKER := single_node many_nodes faults
+# Walks of many minutes, which `make test` leaves to `make test-long`.
+LONG := docker_reach docker:own_configuration docker:images docker:crash
 
-.PHONY: help deps build image up down test lint-unit older unit system docs lint advisories bench failover vip endurance chaos test-crash vm clean
+.PHONY: help deps build image up down test test-long lint-unit older unit system docs lint advisories bench failover vip endurance chaos test-crash vm clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -71,7 +73,10 @@ system: older ## Run the tests on real clusters (root)
 	[ -z "$$missing" ] || { packages="docker.io docker-registry podman openssh-server openssh-client"; \
 		echo "installing $$packages"; apt-get update -qq && \
 		RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$packages >/dev/null; }
-	ON_DOCKER="$(ON_DOCKER)" tests/lanes
+	ON_DOCKER="$(ON_DOCKER)" LONG="$(LONG)" tests/lanes $(TESTS)
+
+test-long: ## Run the tests on real clusters that take long: engines elsewhere, and more with Docker (root)
+	$(MAKE) --no-print-directory system TESTS="$(LONG)"
 
 docs: build ## Write docs/cli.md anew from the command line's definition
 	$(MANYKUBE) generate-docs --path docs
@@ -92,10 +97,10 @@ bench: image ## Measure one node, then three control planes beside plain kubeadm
 	bench/ha $(BENCH_HA)
 	bench/images
 
-failover: image ## Measure what clients notice when the holder of the virtual address is killed, frozen, cut off (20 times each)
-	FAILOVER_ROUNDS=$${FAILOVER_ROUNDS:-20} cargo test --release --locked --workspace --test failover -- --nocapture
+failover: image ## Measure what clients notice when the holder of the virtual address is killed, frozen, cut off (20 times each), with links cut and pods that come and go
+	FAILOVER_ROUNDS=$${FAILOVER_ROUNDS:-20} CHURN_SECONDS=$${CHURN_SECONDS:-60} cargo test --release --locked --workspace --test failover -- --nocapture
 
-vip: ## Measure the virtual address alone: three agents and doubles of API servers in namespaces (root)
+vip: ## Measure the virtual address alone: three agents, then five, and doubles of API servers in namespaces (root)
 	VIP_ROUNDS=$${VIP_ROUNDS:-3} cargo test --release --locked --workspace --test vip -- --nocapture
 
 endurance: image ## Stop and start a cluster of five nodes, and cut its power, 5 times each; grow and shrink another

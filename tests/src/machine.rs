@@ -1,6 +1,8 @@
 //! A machine as the host sees it, and what can happen to one. By the host's own tools: a test that
 //! asked the product whether the product works would believe it.
 
+use std::io::Read;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -40,6 +42,30 @@ impl Machine {
         shown.is_ok_and(|text| text.contains(&format!(" {ip}/")))
     }
 
+    /// What its agent says of the virtual address, where there is an election.
+    fn election(&self) -> Option<serde_json::Value> {
+        // By way of its own root: the agent's socket is always in the same place there.
+        let mut stream =
+            UnixStream::connect(format!("/proc/{}/root/run/manykube/agent.sock", self.init)).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+        let mut said = Vec::new();
+        stream.read_to_end(&mut said).ok()?;
+        let said: serde_json::Value = serde_json::from_slice(&said).ok()?;
+        said.get("vip").filter(|vip| vip.is_object()).cloned()
+    }
+
+    /// It answers for the virtual address. Every control plane's kernel has it where there is an election, and the
+    /// agent of one answers; else the kernel that has it does.
+    pub fn holds(&self, ip: &str) -> bool {
+        self.election().map_or_else(|| self.has_address(ip), |vip| vip["holder"] == true)
+    }
+
+    /// Counts the elections.
+    #[track_caller]
+    pub fn term(&self) -> u64 {
+        self.election().and_then(|vip| vip["term"].as_u64()).expect("an election")
+    }
+
     /// How many API servers it spreads connections over. Asked with the machine's own nft: one of
     /// Debian 12 does not survive the sight of what a newer one has written.
     pub fn backends(&self) -> usize {
@@ -67,9 +93,13 @@ impl Machine {
         child
     }
 
-    /// The kernel has buried all of it.
-    pub fn is_gone(&self) -> bool {
-        !PathBuf::from(format!("/proc/{}", self.init)).exists()
+    /// Waits until the kernel has ended all of it.
+    #[track_caller]
+    pub fn ends(&self) {
+        eventually("the end of the machine", Duration::from_secs(60), || {
+            let runs = PathBuf::from(format!("/proc/{}", self.init)).exists();
+            if runs { Err(format!("{self:?} runs")) } else { Ok(()) }
+        });
     }
 
     /// SIGSTOP or SIGCONT to its API server, which shares the network of its init.
@@ -130,11 +160,11 @@ impl Cable {
     }
 }
 
-/// The one machine that has the address.
+/// The one machine that answers for the virtual address.
 #[track_caller]
 pub fn holder(lab: &Lab, ip: &str) -> Machine {
     eventually("one holder of the virtual address", Duration::from_secs(60), || {
-        let mut holders: Vec<Machine> = Machine::all(lab).into_iter().filter(|m| m.has_address(ip)).collect();
+        let mut holders: Vec<Machine> = Machine::all(lab).into_iter().filter(|m| m.holds(ip)).collect();
         match (holders.pop(), holders.is_empty()) {
             (Some(one), true) => Ok(one),
             (one, _) => Err(format!("{one:?} and {holders:?}")),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use system_tests::etcd::etcdctl;
+use system_tests::etcd::{self, etcdctl};
 use system_tests::{Footprint, Lab, Machine, eventually, health};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -131,25 +131,10 @@ fn a_control_plane_that_stops_and_starts(lab: &Lab) {
 
 /// Finding 1: the same of a node whose etcd lost its directory.
 fn a_lost_directory_of_etcd(lab: &Lab) {
-    lose_etcd(lab, "minikube-m03");
+    etcd::lose_data(lab, "minikube-m03");
     lab.manykube(&["start"]).ok();
     files_are_kept(lab);
     health::check(lab);
-}
-
-/// While its machine is off, as when a disk is replaced.
-fn lose_etcd(lab: &Lab, node: &str) {
-    if let Some(machine) = Machine::find(lab, node) {
-        machine.kill();
-        eventually("the end of the machine", SOON, || {
-            if machine.is_gone() { Ok(()) } else { Err("it runs".into()) }
-        });
-    }
-    std::fs::remove_dir_all(etcd_data(lab, node)).expect("lose the data");
-}
-
-fn etcd_data(lab: &Lab, node: &str) -> PathBuf {
-    lab.home().join("machines").join(node).join("var/lib/minikube/etcd")
 }
 
 /// Findings 3 and 19: a note of this version, and a mark of an earlier one, of members that never left.
@@ -158,7 +143,7 @@ fn a_note_does_not_cost_a_voter_its_data(lab: &Lab) {
     let notes = lab.home().join("profiles/minikube/membership");
     std::fs::create_dir_all(&notes).expect("make the directory of notes");
     std::fs::write(notes.join("minikube-m02"), "unsure").expect("a note");
-    std::fs::write(etcd_data(lab, "minikube-m03").with_file_name("outside"), "").expect("a mark");
+    std::fs::write(etcd::data(lab, "minikube-m03").with_file_name("outside"), "").expect("a mark");
     lab.manykube(&["stop"]).ok();
     lab.manykube(&["start"]).ok();
     assert_eq!(["minikube-m02", "minikube-m03"].map(|m| member_id(lab, m)), ids, "they have never left");
@@ -179,7 +164,7 @@ fn recoveries(lab: &Lab) {
     assert!(refused.stderr.contains("3 of 3"), "{}", refused.stderr);
 
     // One whose data is damaged cannot be taken, and costs the others nothing.
-    let db = etcd_data(lab, "minikube").join("member/snap/db");
+    let db = etcd::data(lab, "minikube").join("member/snap/db");
     let file = std::fs::OpenOptions::new().write(true).open(db).expect("etcd's data");
     file.set_len(4096).expect("damage it");
     let failed = lab.manykube(&["start", "--recover-from=minikube", "--force"]).exit(80);
@@ -204,8 +189,8 @@ fn recoveries(lab: &Lab) {
 /// Finding 5: after a restart no etcd answers.
 fn a_lost_majority_is_said_at_once(lab: &Lab) {
     lab.manykube(&["stop"]).ok();
-    lose_etcd(lab, "minikube");
-    lose_etcd(lab, "minikube-m02");
+    etcd::lose_data(lab, "minikube");
+    etcd::lose_data(lab, "minikube-m02");
     let lost = lab.manykube(&["start"]).exit(80);
     println!("a lost majority is said after {:.1} s", lost.elapsed.as_secs_f32());
     assert!(lost.stderr.contains("only minikube-m03 still has its data"), "{}", lost.stderr);

@@ -2,7 +2,8 @@
 //! it: no write that was acknowledged is lost, and the cluster is whole again after each time.
 //!
 //! FAILOVER_ROUNDS says how often for each fault; `make failover` does it twenty times and compares
-//! what clients noticed with the aims. Here nothing is said about times.
+//! what clients noticed with the aims. Here nothing is said about times. With CHURN_SECONDS, which it
+//! sets as well, pods come and go for so long, and links between control planes are cut.
 
 use std::time::{Duration, Instant};
 
@@ -49,9 +50,69 @@ fn the_holder_is_lost_again_and_again() {
             summary(fault, kind, &gaps);
         }
     }
+    let churn = system_tests::rounds("CHURN_SECONDS", 0);
+    if churn > 0 {
+        some_links_are_cut(&lab, &traffic);
+        pods_come_and_go(&lab, &traffic, Duration::from_secs(churn as u64));
+    }
     println!("{} acknowledged writes, none lost", traffic.nothing_is_lost(&lab));
     lab.manykube(&["delete"]).ok();
     before.assert_nothing_left();
+}
+
+/// One link of the holder: it stays. Both: another has the address, and it alone, though the host reaches all.
+fn some_links_are_cut(lab: &Lab, traffic: &Traffic) {
+    let had = holder(lab, VIP);
+    let term = had.term();
+    let others: Vec<String> =
+        Machine::all(lab).into_iter().map(|m| m.name).filter(|name| *name != had.name).collect();
+    lab.manykube(&["fault", "cut", &had.name, "--from", &others[0]]).ok();
+    for _ in 0..20 {
+        let now = holder(lab, VIP);
+        assert_eq!((&now.name, now.term()), (&had.name, term), "it moved though one link is cut");
+        traffic.calm(Duration::from_millis(200));
+    }
+    lab.manykube(&["fault", "cut", &had.name, "--from", &others.join(",")]).ok();
+    let next = eventually("one with a majority has the address", SOON, || {
+        let now = holder(lab, VIP);
+        if now.name == had.name { Err(format!("{} still has it", now.name)) } else { Ok(now) }
+    });
+    let term = next.term();
+    for _ in 0..20 {
+        let now = holder(lab, VIP);
+        assert_eq!((&now.name, now.term()), (&next.name, term), "it does not stay");
+        traffic.calm(Duration::from_millis(200));
+    }
+    lab.manykube(&["fault", "heal"]).ok();
+    whole(lab, traffic);
+    let now = holder(lab, VIP);
+    assert_eq!((&now.name, now.term()), (&next.name, term), "it moved when the links were back");
+}
+
+/// Many pods' links keep the kernel busy: that is no reason to move the address, or to end a connection.
+fn pods_come_and_go(lab: &Lab, traffic: &Traffic, time: Duration) {
+    let (had, began) = (holder(lab, VIP), Instant::now());
+    let term = had.term();
+    lab.kubectl(&["create", "deployment", "churn", "--image", &lab.busybox(), "--", "sleep", "1000000"]).ok();
+    let mut rounds = 0;
+    while began.elapsed() < time {
+        for replicas in ["60", "0"] {
+            lab.kubectl(&["scale", "deployment/churn", "--replicas", replicas]).ok();
+            eventually("the pods are as many as asked for", SOON * 4, || {
+                let count = lab.kubectl(&["get", "pods", "-l", "app=churn", "-o", "name"]).ok();
+                let running = count.stdout.lines().count().to_string();
+                if running == replicas { Ok(()) } else { Err(running) }
+            });
+        }
+        rounds += 1;
+    }
+    let now = holder(lab, VIP);
+    assert_eq!((&now.name, now.term()), (&had.name, term), "the address moved");
+    let resets: Vec<_> =
+        traffic.reasons(began).into_iter().filter(|(why, _)| why.contains("reset")).collect();
+    assert!(resets.is_empty(), "{resets:?}");
+    println!("churn: {rounds} times 60 pods, term {term} as before; {:?}", traffic.reasons(began));
+    lab.kubectl(&["delete", "deployment", "churn"]).ok();
 }
 
 /// All control planes take part again, and all clients are served.
@@ -101,9 +162,7 @@ fn strike(lab: &Lab, traffic: &Traffic, fault: Fault, round: usize) -> [Disturba
 fn mend(lab: &Lab, victim: &Machine, cable: &Cable, fault: Fault) {
     match fault {
         Fault::Kill => {
-            eventually("the dead are buried", SOON, || {
-                if victim.is_gone() { Ok(()) } else { Err(format!("{victim:?}")) }
-            });
+            victim.ends();
             lab.manykube(&["start"]).ok();
         }
         Fault::Freeze => victim.signal_api_server(Signal::SIGCONT),

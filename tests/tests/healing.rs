@@ -1,11 +1,10 @@
 //! A cluster of three control planes is damaged in every way that a host, a disk or a user can, and
 //! `start` repairs it; where it cannot, it says so and what can be done.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use system_tests::{Footprint, Lab, Machine, eventually, health};
+use system_tests::{Footprint, Lab, Machine, etcd, eventually, health};
 
 const SOON: Duration = Duration::from_secs(60);
 /// Longer than certificates live: those made with a clock set back by this have ended.
@@ -43,11 +42,7 @@ fn repaired(lab: &Lab, what: &str) {
 fn processes_rules_and_files(lab: &Lab) {
     let machine = Machine::find(lab, "minikube-m02").expect("the machine runs");
     machine.kill();
-    eventually(
-        "the dead are buried",
-        SOON,
-        || if machine.is_gone() { Ok(()) } else { Err("not yet".into()) },
-    );
+    machine.ends();
     let tables = host(&["nft", "list", "tables"]);
     let rules =
         tables.lines().filter_map(|l| l.strip_prefix("table ip ")).find(|t| t.starts_with("manykube-"));
@@ -87,23 +82,8 @@ fn cable_and_node_object(lab: &Lab) {
 }
 
 fn data_of_one_member(lab: &Lab) {
-    lose_data(lab, "minikube-m02");
+    etcd::lose_data(lab, "minikube-m02");
     repaired(lab, "the data of one member");
-}
-
-/// While its machine is off, as when a disk is replaced.
-fn lose_data(lab: &Lab, node: &str) {
-    if let Some(machine) = Machine::find(lab, node) {
-        machine.kill();
-        eventually("the dead are buried", SOON, || {
-            if machine.is_gone() { Ok(()) } else { Err("not yet".into()) }
-        });
-    }
-    std::fs::remove_dir_all(etcd_data(lab, node)).expect("lose the data");
-}
-
-fn etcd_data(lab: &Lab, node: &str) -> PathBuf {
-    lab.home().join("machines").join(node).join("var/lib/minikube/etcd")
 }
 
 fn other_names(lab: &Lab) {
@@ -141,8 +121,8 @@ fn expired(lab: &Lab) {
 }
 
 fn majority(lab: &Lab) {
-    lose_data(lab, "minikube");
-    lose_data(lab, "minikube-m03");
+    etcd::lose_data(lab, "minikube");
+    etcd::lose_data(lab, "minikube-m03");
     let refused = lab.manykube(&["start"]).exit(80);
     println!("a lost majority: said after {:.1} s", refused.elapsed.as_secs_f32());
     assert!(refused.stderr.contains("only minikube-m02 still has its data"), "{}", refused.stderr);

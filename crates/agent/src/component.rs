@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use model::node_spec::NodeSpec;
+use model::node_spec::{ElectionKey, NodeSpec};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::sleep;
@@ -14,11 +14,13 @@ use tokio::time::sleep;
 use crate::reaper::Reaper;
 use crate::state::Node;
 use crate::vip::{self, Place};
-use crate::{log, network, peers, routes, sysctl};
+use crate::{document, log, network, peers, routes, sysctl};
 
 pub use crate::vip::probe::Probe;
 
-/// Runs until SIGTERM. The directory has `node.json` and `peers.json`; `state.json` is written there.
+/// Runs until SIGTERM. The directory has `node.json`, `peers.json` and `election.json`; `state.json` is
+/// written there. A file `stall` with a number lets the agent's thread stand still for so many seconds,
+/// as the kernel's locks do.
 /// Changes the network namespace it is in: give it one of its own.
 pub fn run(dir: &Path) -> Result<()> {
     log::init();
@@ -35,8 +37,14 @@ async fn live(dir: PathBuf) -> Result<()> {
     let peers = peers::follow(dir.join("peers.json"));
     let elected = peers.borrow().election.is_some();
     network::up(&node, &reaper, elected, None).await?;
-    let place = Place { node: node.clone(), reaper, link: network::LINK.to_owned() };
-    node.parts.spawn_local(vip::run(place, peers.clone(), elected));
+    let place = Place {
+        node: node.clone(),
+        reaper,
+        link: network::LINK.to_owned(),
+        peers: peers.clone(),
+        key: document::follow(dir.join("election.json"), ElectionKey::default()),
+    };
+    node.parts.spawn_local(vip::run(place, elected));
     spawn_local(routes::keep(node.clone(), network::LINK.to_owned(), peers));
     spawn_local(tell(node.clone(), dir));
     terminate.recv().await;
@@ -52,6 +60,10 @@ async fn tell(node: Rc<Node>, dir: PathBuf) {
         if let Ok(text) = serde_json::to_vec(&node.document()) {
             let _ = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &there));
         }
-        sleep(Duration::from_millis(100)).await;
+        if let Ok(seconds) = std::fs::read_to_string(dir.join("stall")) {
+            let _ = std::fs::remove_file(dir.join("stall"));
+            std::thread::sleep(Duration::from_secs(seconds.parse().unwrap_or(0)));
+        }
+        sleep(Duration::from_millis(20)).await;
     }
 }

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use anyhow::{Context, Result};
-use model::node_spec::{API_SERVER_POD, NodeSpec, PEERS_PATH, SPEC_PATH, STATIC_POD_DIR};
+use model::node_spec::{
+    API_SERVER_POD, ELECTION_PATH, ElectionKey, NodeSpec, PEERS_PATH, SPEC_PATH, STATIC_POD_DIR,
+};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{LocalSet, spawn_local};
 
@@ -15,8 +17,8 @@ use crate::service::{self, Service};
 use crate::state::Node;
 use crate::vip::{self, Place};
 use crate::{
-    boot_id, capacity, cni, docker, files, hold, load_balancer, log, network, peers, poweroff, prepare,
-    resize, routes, socket, ssh, sysctl,
+    boot_id, capacity, cni, docker, document, files, hold, load_balancer, log, network, peers, poweroff,
+    prepare, resize, routes, socket, ssh, sysctl,
 };
 
 pub fn run() -> ExitCode {
@@ -98,8 +100,14 @@ async fn connect(node: &Rc<Node>, reaper: &Reaper, early: Option<SocketAddrV4>) 
     let peers = peers::follow(PEERS_PATH.into());
     let elected = peers.borrow().election.is_some();
     network::up(node, reaper, elected, early).await?;
-    let place = Place { node: node.clone(), reaper: reaper.clone(), link: network::LINK.to_owned() };
-    node.parts.spawn_local(vip::run(place, peers.clone(), elected));
+    let place = Place {
+        node: node.clone(),
+        reaper: reaper.clone(),
+        link: network::LINK.to_owned(),
+        peers: peers.clone(),
+        key: document::follow(ELECTION_PATH.into(), ElectionKey::default()),
+    };
+    node.parts.spawn_local(vip::run(place, elected));
     node.parts.spawn_local(load_balancer::run(node.clone(), network::LINK.to_owned(), peers.clone()));
     spawn_local(routes::keep(node.clone(), network::LINK.to_owned(), peers));
     Ok(())

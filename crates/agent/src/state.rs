@@ -34,6 +34,8 @@ pub struct Known {
     pub prepare: PrepareState,
     pub services: BTreeMap<&'static str, ServiceState>,
     pub vip: Option<VipState>,
+    /// Since when the election is as it is.
+    pub vip_since: Instant,
     pub routes: Vec<PodRoute>,
 }
 
@@ -47,6 +49,7 @@ impl Node {
             prepare: PrepareState::Running { step: String::new() },
             services: BTreeMap::new(),
             vip: None,
+            vip_since: Instant::now(),
             routes: Vec::new(),
         };
         Node {
@@ -74,8 +77,12 @@ impl Node {
             static_pods: static_pods(),
             var_used_percent: var_used_percent(),
             hold: self.hold.borrow().clone(),
-            has_vip: self.spec.network.api.is_some_and(|api| is_local(*api.ip())),
-            vip: known.vip.clone(),
+            has_vip: match (&known.vip, self.spec.network.api) {
+                // On every control plane the kernel takes what comes for it.
+                (Some(vip), _) => vip.holder,
+                (None, api) => api.is_some_and(|api| is_local(*api.ip())),
+            },
+            vip: known.vip.clone().map(|vip| VipState { since: known.vip_since.elapsed().as_secs(), ..vip }),
             routes: known.routes.clone(),
         }
     }

@@ -11,6 +11,8 @@ pub const SPEC_PATH: &str = "/etc/manykube/node.json";
 /// What an agent is told while it runs: who else is there. Written anew (by a rename, so that nobody
 /// reads half of it) whenever nodes come or go; the agent notices within a fraction of a second.
 pub const PEERS_PATH: &str = "/etc/manykube/peers.json";
+/// Of control planes: what their agents prove to each other that they are ([`ElectionKey`]).
+pub const ELECTION_PATH: &str = "/etc/manykube/election.json";
 /// How the Docker engine is to run, once somebody has asked for it.
 pub const DOCKER_PATH: &str = "/etc/manykube/docker.json";
 /// The agent's own program in the node.
@@ -119,6 +121,13 @@ impl Election {
     }
 }
 
+/// The document at [`ELECTION_PATH`]. Apart from [`Peers`] because workers have no part in it.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ElectionKey {
+    /// Any text that no other knows; the same on all control planes.
+    pub key: String,
+}
+
 /// The document [`HOLD_NAME`]: written by `pause`, emptied by `unpause`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
@@ -198,7 +207,7 @@ pub struct NodeState {
     /// What stands still by wish of the host.
     #[serde(default)]
     pub hold: Hold,
-    /// The virtual address is on this node's link, whoever put it there.
+    /// This node answers for the virtual address.
     #[serde(default)]
     pub has_vip: bool,
     /// Of control planes that take part in an election.

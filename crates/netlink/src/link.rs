@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use futures::TryStreamExt;
 use ipnet::Ipv4Net;
 use rtnetlink::packet_route::AddressFamily;
-use rtnetlink::packet_route::address::{AddressAttribute, CacheInfo};
+use rtnetlink::packet_route::address::{AddressAttribute, AddressScope, CacheInfo};
 use rtnetlink::packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkInfo, LinkMessage};
 use rtnetlink::{AddressMessageBuilder, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth};
 
@@ -59,8 +59,9 @@ impl Netlink {
     }
 
     /// Makes the bridge if it is not there, and switches it on.
-    pub async fn bridge(&self, name: &str) -> Result<Link> {
-        let made = self.handle.link().add(LinkBridge::new(name).build()).execute().await;
+    pub async fn bridge(&self, name: &str, mac: [u8; 6]) -> Result<Link> {
+        let bridge = LinkBridge::new(name).address(mac.to_vec()).build();
+        let made = self.handle.link().add(bridge).execute().await;
         if let Err(e) = made
             && errno(&e) != Some(EEXIST)
         {
@@ -69,7 +70,17 @@ impl Netlink {
         let link = self.link(name).await?.with_context(|| format!("bridge {name} vanished"))?;
         refuse_ipv6(name)?;
         self.up(link.index).await?;
+        self.keep_mac(&link).await?;
         Ok(link)
+    }
+
+    /// A bridge whose hardware address was never set takes the lowest of its ports, so that it changes as they come
+    /// and go, and nodes answer to the old one until their kernels ask again: for half a minute.
+    async fn keep_mac(&self, bridge: &Link) -> Result<()> {
+        let mac = self.mac(&bridge.name).await?.to_vec();
+        let message = LinkMessageBuilder::<LinkUnspec>::new().index(bridge.index).address(mac).build();
+        let set = self.handle.link().set(message).execute().await;
+        set.with_context(|| format!("set the hardware address of bridge {}", bridge.name))
     }
 
     /// Both ends in one request, so that a crash never leaves half a cable.
@@ -116,7 +127,17 @@ impl Netlink {
     }
 
     pub async fn add_address(&self, index: u32, address: Ipv4Net) -> Result<()> {
-        let request = self.handle.address().add(index, address.addr().into(), address.prefix_len());
+        self.add_scoped(index, address, AddressScope::Universe).await
+    }
+
+    /// One that is taken but never sent from, unless to itself.
+    pub async fn add_host_address(&self, index: u32, address: Ipv4Net) -> Result<()> {
+        self.add_scoped(index, address, AddressScope::Host).await
+    }
+
+    async fn add_scoped(&self, index: u32, address: Ipv4Net, scope: AddressScope) -> Result<()> {
+        let mut request = self.handle.address().add(index, address.addr().into(), address.prefix_len());
+        request.message_mut().header.scope = scope;
         match request.execute().await {
             Err(e) if errno(&e) != Some(EEXIST) => {
                 Err(e).with_context(|| format!("add address {address} to link {index}"))

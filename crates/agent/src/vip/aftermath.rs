@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
-use super::balance::{self, Service};
+use super::balance::{self, Service, Way};
 use super::flows;
 use crate::reaper::Reaper;
 
@@ -18,28 +18,28 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
-    /// New connections go to these.
-    Balance(BTreeSet<Ipv4Addr>),
+    /// New connections go to these, and packets that are not ours this way.
+    Balance(BTreeSet<Ipv4Addr>, Way),
     /// Connections to this one are to end.
     Cut(Ipv4Addr),
-    /// The address has left this node.
-    Moved,
+    /// This node gave the address up because it is cut off or goes down.
+    Lost,
 }
 
 /// In the order they come: a connection must not be cut before the rules have another place for it.
-pub async fn work(reaper: Reaper, service: Service, mut jobs: mpsc::UnboundedReceiver<Job>) {
+pub async fn work(reaper: Reaper, service: Service, link: String, mut jobs: mpsc::UnboundedReceiver<Job>) {
     while let Some(job) = jobs.recv().await {
         let told = format!("{job:?}");
         let done: Result<()> = match job {
-            Job::Balance(backends) => {
-                let mut done = balance::apply(&reaper, service, &backends).await;
+            Job::Balance(backends, way) => {
+                let mut done = balance::apply(&reaper, service, &link, &backends, way).await;
                 // The next job may make it needless, so not for long.
                 for _ in 0..RETRIES {
                     if done.is_ok() || !jobs.is_empty() {
                         break;
                     }
                     sleep(PAUSE).await;
-                    done = balance::apply(&reaper, service, &backends).await;
+                    done = balance::apply(&reaper, service, &link, &backends, way).await;
                 }
                 done
             }
@@ -47,7 +47,7 @@ pub async fn work(reaper: Reaper, service: Service, mut jobs: mpsc::UnboundedRec
                 in_background(reaper.clone(), async move |r| flows::cut(&r, service, backend).await);
                 Ok(())
             }
-            Job::Moved => {
+            Job::Lost => {
                 in_background(reaper.clone(), async move |r| flows::cut_all(&r, service).await);
                 Ok(())
             }

@@ -2,22 +2,30 @@
 //!
 //! In the manner of VRRP version 3 (RFC 9568), with these differences: every control plane
 //! advertises, not only the holder, so that all know each other's health; advertisements go to
-//! listed peers instead of a multicast group; and a holder with an ailing API server hands over by
-//! name instead of being preempted, so that a change of mind never makes two holders.
+//! listed peers instead of a multicast group; a holder with an ailing API server hands over by
+//! name instead of being preempted, so that a change of mind never makes two holders; and, because
+//! a network can be cut in parts, only one that is in contact with a majority holds the address.
 //!
 //! ```text
-//!              no holder heard for DOWN (+ SKEW for everyone who would do better)
-//!              or named as successor
+//!              in contact with a majority, and no claim known for DOWN
+//!              (+ SKEW for everyone who would do better), or named as successor
 //!           +----------------------------------------------------+
 //!           |                                                    v
 //!        Backup                                               Holder
 //!           ^                                                    |
 //!           +----------------------------------------------------+
-//!              heard a better claim; cut from the network;
+//!              learnt of a better claim; lost contact with the majority;
 //!              API server down while a peer's is fit
 //! ```
 //!
-//! Times are those of this node alone (never another node's clock), since the start of the agent.
+//! A claim is "X holds the address since election T, heard of X so long ago". Each member passes on
+//! the best one it knows. Two majorities have a member in common, so who is in contact with one
+//! knows of the holder that is in contact with another, at the latest by what that member passes on.
+//! Only X makes its claim younger, and a claim goes no further than two members (else those that tell
+//! each other would keep it alive by the time that it takes to tell), so it ends everywhere with X.
+//!
+//! Times are those of this node alone (never another node's clock) and stand still while this node
+//! does: silence counts only while we listen.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,13 +34,13 @@ use std::time::Duration;
 
 use model::node_spec::Health;
 
-use super::advert::{Advert, Standing};
+use super::advert::{Advert, Claim, HOPS, Standing};
 
 pub type Time = Duration;
 
 /// Between two advertisements.
 pub const ADVERTISE: Duration = Duration::from_millis(150);
-/// Whoever was not heard for this long is gone: four advertisements, so that three may be lost or
+/// One that was not heard for this long is gone: four advertisements, so that three may be lost or
 /// late (a busy machine), and still well below the second that a failover may take.
 pub const DOWN: Duration = Duration::from_millis(600);
 /// What each better candidate costs a worse one, so that usually only one takes the address.
@@ -40,33 +48,50 @@ const SKEW: Duration = Duration::from_millis(100);
 /// How long an API server must have answered before the address may move to it. One that comes and
 /// goes (a slow disk, a crash loop) does not drag the address along.
 const SETTLE: Duration = Duration::from_secs(2);
-/// Who stood still for this long is on a busy machine, where the holder may have stood still as well.
+/// How long the holder's API server must have been down before it hands over. New connections go to
+/// others at once: there is no hurry to move the address as well.
+const AILING: Duration = Duration::from_millis(500);
+/// One that stood still for this long is on a busy machine: it listens before it acts on silence.
 const STALL: Duration = Duration::from_millis(300);
-/// Nobody heard for this long: time to ask whether the network is there at all.
-const SILENCE: Duration = Duration::from_millis(225);
+/// An API server is ready only while etcd has a majority. So long does that prove one for this node;
+/// health checks notice a lost one in less than half of it.
+const PROVEN: Duration = Duration::from_secs(10);
+/// With that proof a majority of those is enough that were heard within this time: control planes
+/// that have left etcd, or are not in it yet, are silent. Longer than PROVEN and the time that it
+/// takes to notice: what is cut off now is still counted when the proof ends.
+const COUNTED: Duration = Duration::from_secs(20);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     Tick,
     Heard(Ipv4Addr, Advert),
+    /// Something from a peer that is no advertisement with our key: it lives, more is not known.
+    Noise(Ipv4Addr),
     Health(Health),
-    /// The gateway answered: whatever else is silent, our cable is plugged in.
-    Gateway,
+    /// The control planes are these now.
+    Peers(BTreeSet<Ipv4Addr>),
     /// The node goes down, or is no control plane any more.
     Leave,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Take the address and tell the network.
     Take,
     /// Give the address up, before anything that comes after this in the list.
-    Drop,
-    /// Tell the network again: somebody else may have told it otherwise.
+    Drop(Why),
+    /// Tell the network again: another may have told it otherwise.
     Announce,
     /// To all peers.
     Send(Advert),
-    AskGateway,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// Another has it, or is to have it: what goes through this node may go on.
+    Replaced,
+    /// Cut off from the majority, or going down: nothing that goes through this node has a future.
+    Lost,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,8 +104,10 @@ pub enum Role {
 #[derive(Debug, Clone)]
 pub struct State {
     me: Ipv4Addr,
-    /// The other control planes, and what was last heard of them.
-    peers: BTreeMap<Ipv4Addr, Option<Heard>>,
+    /// The other control planes.
+    peers: BTreeMap<Ipv4Addr, Peer>,
+    /// Of other holders.
+    claims: BTreeMap<Ipv4Addr, Known>,
     pub role: Role,
     /// Of the election that this node won, while it holds.
     term: u64,
@@ -88,76 +115,93 @@ pub struct State {
     seen: u64,
     pub health: Health,
     alive_since: Option<Time>,
+    down_since: Option<Time>,
+    /// When the API server was last ready.
+    ready: Option<Time>,
+    /// It held the address as the only control plane, and the others have not come yet.
+    first: bool,
     /// When a missing holder is to be replaced.
     due: Time,
-    gateway: Option<Time>,
-    last_step: Time,
-    /// Holds, but has slept so long that somebody may have taken over: what waits to be heard tells.
+    /// This node's time, and the clock that it was last read from.
+    now: Time,
+    clock: Time,
+    /// Holds, but has slept so long that another may have taken over: what waits to be heard tells.
     doubt: bool,
     advertised: Option<Time>,
+    /// Whose claim was last passed on.
+    told: Option<Ipv4Addr>,
     /// Something that peers must know at once.
     news: bool,
+    /// Who held the address before this node.
+    followed: Option<Ipv4Addr>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Peer {
+    heard: Option<(Time, Advert)>,
+    /// When there was last anything from it, unless it has left.
+    spoke: Option<Time>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Heard {
-    at: Time,
-    advert: Advert,
+struct Known {
+    term: u64,
+    /// When the holder was heard: by us, by one that told us, by one that told that one.
+    heard: [Option<Time>; HOPS as usize + 1],
 }
 
 /// `holding`: the address is on this node already (it was its only control plane so far).
-pub fn start(me: Ipv4Addr, peers: &BTreeSet<Ipv4Addr>, holding: bool, now: Time) -> State {
+pub fn start(me: Ipv4Addr, peers: &BTreeSet<Ipv4Addr>, holding: bool, clock: Time) -> State {
     State {
         me,
-        peers: others(me, peers).map(|ip| (ip, None)).collect(),
+        peers: others(me, peers).map(|ip| (ip, Peer::default())).collect(),
+        claims: BTreeMap::new(),
         role: if holding { Role::Holder } else { Role::Backup },
         term: 0,
         seen: 0,
         health: Health::Down,
         alive_since: None,
-        due: now + DOWN,
-        gateway: None,
-        last_step: now,
+        down_since: None,
+        ready: None,
+        first: holding,
+        due: DOWN,
+        now: Time::ZERO,
+        clock,
         doubt: false,
         advertised: None,
+        told: None,
         news: true,
+        followed: None,
     }
-}
-
-/// The control planes are these now. Nobody's role changes by that alone.
-pub fn set_peers(mut state: State, peers: &BTreeSet<Ipv4Addr>) -> State {
-    state.peers = others(state.me, peers).map(|ip| (ip, state.peers.get(&ip).copied().flatten())).collect();
-    state
 }
 
 fn others(me: Ipv4Addr, all: &BTreeSet<Ipv4Addr>) -> impl Iterator<Item = Ipv4Addr> {
     all.iter().copied().filter(move |ip| *ip != me)
 }
 
-pub fn decide(mut state: State, event: Event, now: Time) -> (State, Vec<Action>) {
+pub fn decide(mut state: State, event: Event, clock: Time) -> (State, Vec<Action>) {
     let mut actions = Vec::new();
-    state.wake(now);
-    if matches!(event, Event::Gateway | Event::Heard(..)) && !state.connected(now) {
-        // Plugged in again: somebody holds the address by now, and will be heard soon.
-        state.due = state.due.max(now + DOWN);
-    }
+    state.wake(clock);
+    // One that was late to listen may have more waiting, the holder's word among it: silence is only
+    // what is left when all was heard.
+    let silence = !matches!(event, Event::Heard(..) | Event::Noise(_));
     match event {
         Event::Tick => {}
-        Event::Heard(from, advert) => state.heard(from, advert, now, &mut actions),
-        Event::Health(health) => state.set_health(health, now),
-        Event::Gateway => state.gateway = Some(now),
-        Event::Leave => state.leave(now, &mut actions),
+        Event::Heard(from, advert) => state.heard(from, advert, &mut actions),
+        Event::Noise(from) => state.noise(from),
+        Event::Health(health) => state.set_health(health),
+        Event::Peers(peers) => state.set_peers(&peers),
+        Event::Leave => state.leave(&mut actions),
     }
-    // Who was late to listen may have more waiting, the holder's word among it: silence is only
-    // what is left when all was heard.
-    let silence = !matches!(event, Event::Heard(..));
     if silence && std::mem::take(&mut state.doubt) && state.is_holder() {
         state.news = true;
         actions.push(Action::Announce);
     }
     if !state.doubt {
-        state.judge(now, silence, &mut actions);
-        state.advertise(now, &mut actions);
+        if silence {
+            state.judge(&mut actions);
+        }
+        state.advertise(&mut actions);
     }
     (state, actions)
 }
@@ -165,6 +209,11 @@ pub fn decide(mut state: State, event: Event, now: Time) -> (State, Vec<Action>)
 impl State {
     pub fn is_holder(&self) -> bool {
         self.role == Role::Holder
+    }
+
+    /// Holds the address, as far as it knows; one that doubts does nothing about it.
+    pub fn is_sure(&self) -> bool {
+        !self.doubt
     }
 
     pub fn term(&self) -> u64 {
@@ -180,20 +229,22 @@ impl State {
     }
 
     /// Who holds the address, as far as this node knows.
-    pub fn holder(&self, now: Time) -> Option<Ipv4Addr> {
-        if self.is_holder() {
-            return Some(self.me);
-        }
-        let holders = self.fresh(now).filter(|(_, a)| a.holder);
-        holders.max_by_key(|(ip, a)| (a.term, a.standing, Reverse(*ip))).map(|(ip, _)| ip)
+    pub fn holder(&self) -> Option<Ipv4Addr> {
+        if self.is_holder() { Some(self.me) } else { self.claim().map(|(holder, _)| holder) }
+    }
+
+    /// Of a holder: who held it before and is still there, with connections that go through it.
+    pub fn former(&self) -> Option<Ipv4Addr> {
+        let former = self.followed.filter(|_| self.is_holder())?;
+        self.fresh().find(|(ip, a)| *ip == former && a.standing != Standing::Leaving).map(|(ip, _)| ip)
     }
 
     /// Where connections to the virtual address go: the ready API servers, or if there is none (a
     /// cluster being born) those that answer. Each node judges its own server and advertises the
     /// verdict, so a server is also left out when its node is silent.
-    pub fn backends(&self, now: Time) -> BTreeSet<Ipv4Addr> {
+    pub fn backends(&self) -> BTreeSet<Ipv4Addr> {
         let mut all: Vec<(Ipv4Addr, Health)> = self
-            .fresh(now)
+            .fresh()
             .filter(|(_, a)| a.standing != Standing::Leaving)
             .map(|(ip, a)| (ip, a.health))
             .collect();
@@ -208,188 +259,271 @@ impl State {
     }
 
     /// Nothing can be expected of this node's API server: what waits for it waits in vain.
-    pub fn is_lost(&self, ip: Ipv4Addr, now: Time) -> bool {
+    pub fn is_lost(&self, ip: Ipv4Addr) -> bool {
         if ip == self.me {
             return self.health == Health::Down;
         }
-        !self.fresh(now).any(|(peer, a)| peer == ip && a.health > Health::Down)
+        !self.fresh().any(|(peer, a)| peer == ip && a.health > Health::Down)
     }
 
-    fn fresh(&self, now: Time) -> impl Iterator<Item = (Ipv4Addr, Advert)> {
-        self.peers
-            .iter()
-            .filter_map(|(ip, heard)| heard.map(|h| (*ip, h)))
-            .filter(move |(_, h)| now.saturating_sub(h.at) < DOWN)
-            .map(|(ip, h)| (ip, h.advert))
+    fn is_recent(&self, at: Time) -> bool {
+        self.now.saturating_sub(at) < DOWN
     }
 
-    fn standing(&self, now: Time) -> Standing {
+    fn fresh(&self) -> impl Iterator<Item = (Ipv4Addr, &Advert)> {
+        let heard = self.peers.iter().filter_map(|(ip, p)| p.heard.as_ref().map(|(at, a)| (*ip, *at, a)));
+        heard.filter(|(_, at, _)| self.is_recent(*at)).map(|(ip, _, advert)| (ip, advert))
+    }
+
+    /// The best claim of another.
+    fn claim(&self) -> Option<(Ipv4Addr, Known)> {
+        self.best_claim(HOPS)
+    }
+
+    /// Of those that were heard so near.
+    fn best_claim(&self, hops: u8) -> Option<(Ipv4Addr, Known)> {
+        let alive = self.claims.iter().filter(|(_, c)| self.evidence(c, hops).is_some());
+        alive.max_by_key(|(ip, c)| (c.term, Reverse(**ip))).map(|(ip, c)| (*ip, *c))
+    }
+
+    /// The nearest that is not too old, with its distance.
+    fn evidence(&self, known: &Known, hops: u8) -> Option<(u8, Time)> {
+        let mut near = (0..=hops).filter_map(|hops| Some((hops, known.heard[usize::from(hops)]?)));
+        near.find(|(_, at)| self.is_recent(*at))
+    }
+
+    /// Is this node in contact, both ways, with a majority of the control planes?
+    pub fn has_majority(&self) -> bool {
+        let contact = self.contact();
+        let spoke = |p: &&Peer| p.spoke.is_some_and(|at| self.now.saturating_sub(at) < COUNTED);
+        let counted = 1 + self.peers.values().filter(spoke).count();
+        let proven = self.ready.is_some_and(|at| self.now.saturating_sub(at) < PROVEN);
+        // With half of them a holder stays: the other half is no majority either.
+        contact * 2 > self.size()
+            || proven && contact * 2 > counted
+            || self.is_holder() && (self.first || proven && contact * 2 == self.size())
+    }
+
+    /// This node and those that hear it and are heard.
+    fn contact(&self) -> usize {
+        let both_ways = |a: &Advert| a.standing != Standing::Leaving && a.hears.contains(&self.me);
+        1 + self.fresh().filter(|(_, a)| both_ways(a)).count()
+    }
+
+    fn size(&self) -> usize {
+        1 + self.peers.len()
+    }
+
+    fn standing(&self) -> Standing {
         match (self.role, self.alive_since) {
             (Role::Left, _) => Standing::Leaving,
             (_, None) => Standing::Down,
-            (_, Some(since)) if now.saturating_sub(since) < SETTLE => Standing::New,
+            (_, Some(since)) if self.now.saturating_sub(since) < SETTLE => Standing::New,
             _ => Standing::Fit,
         }
     }
 
-    /// Hears a peer or the gateway. A gateway that never answered anybody proves nothing by silence.
-    fn connected(&self, now: Time) -> bool {
-        self.fresh(now).next().is_some() || self.gateway.is_none_or(|at| now.saturating_sub(at) <= DOWN)
-    }
-
-    /// Whoever slept longer than the others wait for him may have been replaced meanwhile: he listens
-    /// first. (On a busy machine all may have slept, and then nothing has happened.)
-    fn wake(&mut self, now: Time) {
-        let before = self.last_step;
-        self.last_step = now;
-        let slept = now.saturating_sub(before);
+    fn wake(&mut self, clock: Time) {
+        let slept = clock.saturating_sub(self.clock);
+        self.clock = clock;
+        self.now += slept.min(STALL);
+        if self.health == Health::Ready {
+            self.ready = Some(self.now);
+        }
         if slept > STALL {
-            // Time for the word that the holder owes.
-            self.due = self.due.max(now + ADVERTISE);
-            // And what was not heard meanwhile proves nothing about the cable.
-            self.gateway = self.gateway.map(|_| now);
+            self.due = self.due.max(self.now + DOWN);
         }
         if slept > DOWN {
-            self.due = now + DOWN;
             self.doubt = self.is_holder() && !self.alone();
         }
     }
 
-    /// Holds the address, as far as it knows; one that doubts does nothing about it.
-    pub fn is_sure(&self) -> bool {
-        !self.doubt
-    }
-
-    fn heard(&mut self, from: Ipv4Addr, advert: Advert, now: Time, actions: &mut Vec<Action>) {
-        let Some(slot) = self.peers.get_mut(&from) else { return };
-        let resigned = slot.is_some_and(|before| before.advert.holder) && !advert.holder;
-        *slot = Some(Heard { at: now, advert });
+    fn heard(&mut self, from: Ipv4Addr, advert: Advert, actions: &mut Vec<Action>) {
+        let now = self.now;
+        let Some(peer) = self.peers.get(&from) else { return };
+        let before = peer.heard.as_ref();
+        // It waits to be told that it is heard.
+        self.news |= before.is_none_or(|(at, _)| !self.is_recent(*at));
+        let resigned = before.is_some_and(|(_, a)| a.holds(from)) && !advert.holds(from);
+        let spoke = (advert.standing != Standing::Leaving).then_some(now);
+        self.peers.insert(from, Peer { heard: Some((now, advert.clone())), spoke });
         self.seen = self.seen.max(advert.term);
-        if advert.holder {
-            self.due = now + DOWN;
-            if self.is_holder() {
-                let mine = (self.term, self.standing(now), Reverse(self.me));
-                if (advert.term, advert.standing, Reverse(from)) > mine {
-                    self.step_down(actions);
-                } else {
-                    self.news = true;
-                    actions.push(Action::Announce);
-                }
-            }
-        } else if self.role == Role::Backup && advert.successor == Some(self.me) {
+        if !advert.holds(from) {
+            self.claims.remove(&from);
+        }
+        self.first &= self.contact() * 2 <= self.size();
+        if let Some(claim) = advert.claim {
+            self.learn(from, claim, actions);
+        }
+        let vacant = self.role == Role::Backup && self.claim().is_none();
+        if vacant && advert.successor == Some(self.me) && self.has_majority() {
             self.take(actions);
-        } else if resigned && !self.fresh(now).any(|(_, a)| a.holder) {
+        } else if vacant && resigned {
             // The one it named, if it named one, gets the time of an advertisement to take over.
             self.due = now + ADVERTISE;
         }
     }
 
-    fn set_health(&mut self, health: Health, now: Time) {
+    fn learn(&mut self, from: Ipv4Addr, claim: Claim, actions: &mut Vec<Action>) {
+        let Some(holder) = self.peers.get(&claim.holder) else { return };
+        let at = self.now.saturating_sub(claim.age);
+        // What the holder itself has said since outweighs what others heard of it before.
+        let denied = |(said, advert): &(Time, Advert)| !advert.holds(claim.holder) && *said >= at;
+        if !self.is_recent(at) || (from != claim.holder && holder.heard.as_ref().is_some_and(denied)) {
+            return;
+        }
+        self.seen = self.seen.max(claim.term);
+        let known =
+            self.claims.entry(claim.holder).or_insert(Known { term: claim.term, heard: Default::default() });
+        known.term = known.term.max(claim.term);
+        let heard = &mut known.heard[usize::from(claim.hops.min(HOPS))];
+        *heard = (*heard).max(Some(at));
+        self.due = self.due.max(at + DOWN);
+        if !self.is_holder() {
+            self.followed = self.claim().map(|(holder, _)| holder);
+        } else if (claim.term, Reverse(claim.holder)) > (self.term, Reverse(self.me)) {
+            self.followed = Some(claim.holder);
+            self.step_down(Why::Replaced, actions);
+        } else {
+            self.news = true;
+            actions.push(Action::Announce);
+        }
+    }
+
+    fn noise(&mut self, from: Ipv4Addr) {
+        if let Some(peer) = self.peers.get_mut(&from) {
+            peer.spoke = Some(self.now);
+        }
+    }
+
+    fn set_health(&mut self, health: Health) {
         self.news |= self.health != health;
+        if health == Health::Ready && self.health != Health::Ready {
+            // With that this node may have a majority that it had not: it listens first.
+            self.due = self.due.max(self.now + DOWN);
+        }
         self.health = health;
-        self.alive_since = match health {
-            Health::Down => None,
-            _ => self.alive_since.or(Some(now)),
+        (self.alive_since, self.down_since) = match health {
+            Health::Down => (None, self.down_since.or(Some(self.now))),
+            _ => (self.alive_since.or(Some(self.now)), None),
         };
     }
 
-    fn leave(&mut self, now: Time, actions: &mut Vec<Action>) {
-        let successor = self.is_holder().then(|| self.best(now, Standing::Down)).flatten();
-        if self.is_holder() {
-            self.step_down(actions);
-        }
-        self.role = Role::Left;
-        self.say(now, successor, actions);
+    /// No role changes by that alone.
+    fn set_peers(&mut self, peers: &BTreeSet<Ipv4Addr>) {
+        self.first |= self.alone() && self.is_holder();
+        let known = |ip| (ip, self.peers.get(&ip).cloned().unwrap_or_default());
+        self.peers = others(self.me, peers).map(known).collect();
+        self.claims.retain(|ip, _| self.peers.contains_key(ip));
+        self.news = true;
     }
 
-    /// What follows from the state as it is now. `silence`: nothing waits to be heard.
-    fn judge(&mut self, now: Time, silence: bool, actions: &mut Vec<Action>) {
+    fn leave(&mut self, actions: &mut Vec<Action>) {
+        let successor = self.is_holder().then(|| self.best(Standing::Down)).flatten();
+        if self.is_holder() {
+            self.step_down(Why::Lost, actions);
+        }
+        self.role = Role::Left;
+        self.say(successor, actions);
+    }
+
+    /// What follows from the state as it is now, when nothing waits to be heard.
+    fn judge(&mut self, actions: &mut Vec<Action>) {
         match self.role {
             Role::Left => {}
-            Role::Backup if self.alone() => self.take(actions),
-            Role::Backup => {
-                if silence && now >= self.turn(now) && self.connected(now) {
-                    self.take(actions);
-                }
-            }
+            Role::Backup if self.alone() || self.may_take() => self.take(actions),
+            Role::Backup => {}
             Role::Holder if self.alone() => {}
-            Role::Holder if !self.connected(now) => {
-                self.due = now + DOWN;
-                self.step_down(actions);
+            Role::Holder if !self.has_majority() => {
+                self.due = self.now + DOWN;
+                self.step_down(Why::Lost, actions);
             }
-            Role::Holder if self.standing(now) == Standing::Down => {
-                if let Some(successor) = self.best(now, Standing::Fit) {
-                    self.due = now + DOWN;
-                    self.step_down(actions);
-                    self.say(now, Some(successor), actions);
+            Role::Holder if self.down_since.is_some_and(|at| self.now.saturating_sub(at) >= AILING) => {
+                if let Some(successor) = self.best(Standing::Fit) {
+                    self.due = self.now + DOWN;
+                    self.step_down(Why::Replaced, actions);
+                    self.say(Some(successor), actions);
                 }
             }
             Role::Holder => {}
         }
     }
 
+    fn may_take(&self) -> bool {
+        self.now >= self.turn() && self.claim().is_none() && self.has_majority()
+    }
+
     /// When this backup would take the address: those who would do better go first.
-    fn turn(&self, now: Time) -> Time {
-        let mine = (self.standing(now), Reverse(self.me));
-        let others = self.fresh(now).filter(|(_, a)| !a.holder);
+    fn turn(&self) -> Time {
+        let mine = (self.standing(), Reverse(self.me));
+        let others = self.fresh().filter(|(ip, a)| a.majority && !a.holds(*ip));
         let better = others.filter(|(ip, a)| (a.standing, Reverse(*ip)) > mine).count();
         self.due + SKEW * u32::try_from(better).unwrap_or(u32::MAX)
     }
 
     /// How long nothing has to be done, if nothing happens.
-    pub fn pause(&self, now: Time) -> Duration {
-        let advertise = self.advertised.map_or(now, |at| at + ADVERTISE);
+    pub fn pause(&self) -> Duration {
+        let advertise = self.advertised.map_or(self.now, |at| at + ADVERTISE);
         let next = match self.role {
-            // One that is due but cut has nothing to take.
-            Role::Backup if self.turn(now) > now || self.connected(now) => advertise.min(self.turn(now)),
+            Role::Backup if self.may_take() => self.now,
+            // What is due but not ours to take is nothing to wait for.
+            Role::Backup => {
+                let coming = [self.due, self.turn()].into_iter().filter(|at| *at > self.now);
+                coming.fold(advertise, Time::min)
+            }
             _ => advertise,
         };
-        next.saturating_sub(now)
+        next.saturating_sub(self.now)
     }
 
     /// The best peer that stands at least so well.
-    fn best(&self, now: Time, least: Standing) -> Option<Ipv4Addr> {
-        let able = self.fresh(now).filter(|(_, a)| a.standing >= least);
+    fn best(&self, least: Standing) -> Option<Ipv4Addr> {
+        let able = self.fresh().filter(|(_, a)| a.standing >= least && a.majority);
         able.max_by_key(|(ip, a)| (a.standing, Reverse(*ip))).map(|(ip, _)| ip)
     }
 
     fn take(&mut self, actions: &mut Vec<Action>) {
-        self.seen += 1;
+        self.seen = self.seen.saturating_add(1);
         self.term = self.seen;
         self.role = Role::Holder;
         self.news = true;
         actions.push(Action::Take);
     }
 
-    fn step_down(&mut self, actions: &mut Vec<Action>) {
+    fn step_down(&mut self, why: Why, actions: &mut Vec<Action>) {
         self.role = Role::Backup;
-        self.doubt = false;
+        (self.doubt, self.first) = (false, false);
         self.news = true;
-        actions.push(Action::Drop);
+        actions.push(Action::Drop(why));
     }
 
-    fn advertise(&mut self, now: Time, actions: &mut Vec<Action>) {
+    fn advertise(&mut self, actions: &mut Vec<Action>) {
         if self.alone() {
             return;
         }
-        if self.news || self.advertised.is_none_or(|at| now.saturating_sub(at) >= ADVERTISE) {
-            self.say(now, None, actions);
-            let silent = self.peers.values().flatten().all(|h| now.saturating_sub(h.at) > SILENCE);
-            if silent || self.gateway.is_none() {
-                actions.push(Action::AskGateway);
-            }
+        self.news |= self.holder() != self.told;
+        if self.news || self.advertised.is_none_or(|at| self.now.saturating_sub(at) >= ADVERTISE) {
+            self.say(None, actions);
         }
     }
 
-    fn say(&mut self, now: Time, successor: Option<Ipv4Addr>, actions: &mut Vec<Action>) {
+    fn say(&mut self, successor: Option<Ipv4Addr>, actions: &mut Vec<Action>) {
         self.news = false;
-        self.advertised = Some(now);
+        self.advertised = Some(self.now);
+        self.told = self.holder();
+        let passed_on = self.best_claim(HOPS - 1).and_then(|(holder, known)| {
+            let (hops, at) = self.evidence(&known, HOPS - 1)?;
+            Some(Claim { holder, term: known.term, age: self.now.saturating_sub(at), hops: hops + 1 })
+        });
+        let own = Claim { holder: self.me, term: self.term, age: Duration::ZERO, hops: 0 };
         actions.push(Action::Send(Advert {
             term: self.term(),
-            standing: self.standing(now),
+            standing: self.standing(),
             health: if self.role == Role::Left { Health::Down } else { self.health },
-            holder: self.is_holder(),
+            claim: if self.is_holder() { Some(own) } else { passed_on },
             successor,
+            majority: self.role != Role::Left && self.has_majority(),
+            hears: self.fresh().map(|(ip, _)| ip).collect(),
         }));
     }
 }
@@ -401,3 +535,7 @@ mod tests;
 #[cfg(test)]
 #[path = "simulation.rs"]
 mod simulation;
+
+#[cfg(test)]
+#[path = "partitions.rs"]
+mod partitions;

@@ -37,9 +37,9 @@ pub async fn cut(reaper: &Reaper, service: Service, backend: Ipv4Addr) -> Result
     reset(service, &clients).await
 }
 
-/// Ends all connections by way of the virtual address, which is not here any more.
+/// Ends all connections by way of the virtual address: no other node takes them on, or this one goes down.
 pub async fn cut_all(reaper: &Reaper, service: Service) -> Result<()> {
-    // Processes of this node that had it as their own address cannot send from it now.
+    // Processes of this node have it as their own address.
     destroy(reaper, &format!("src {}", service.vip)).await?;
     let clients = forget(reaper, service, &[]).await?;
     reset(service, &clients).await

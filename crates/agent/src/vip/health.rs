@@ -58,7 +58,7 @@ enum Answer {
 }
 
 /// Asks forever and tells the verdict.
-pub async fn watch(target: SocketAddrV4, verdict: watch::Sender<Health>) -> Result<()> {
+pub async fn watch(target: SocketAddrV4, verdict: &watch::Sender<Health>) -> Result<()> {
     let (live, ready) = (watch::Sender::new(Answer::No), watch::Sender::new(Answer::No));
     let (mut live_seen, mut ready_seen) = (live.subscribe(), ready.subscribe());
     let conclude = async {

@@ -1,285 +1,279 @@
 //! One control plane's part in the election: the world's events go into `election::decide`, and what
 //! it says is done.
+//!
+//! It has a thread of its own, because the agent's may have to wait for many seconds, for example for
+//! the kernel's lock on links while those of many pods come and go. So nothing here speaks rtnetlink,
+//! starts a program or opens a file, and what has to be logged or done by others is only told.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use model::node_spec::{Election, Health, Peers, VipState};
+use model::node_spec::{Election, Health, VipState};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{JoinHandle, JoinSet, spawn_local};
-use tokio::time::{Instant, sleep};
+use tokio::task::{JoinSet, LocalSet};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
-use super::address::Address;
-use super::aftermath::{self, Job};
+use super::advert::Seal;
+use super::aftermath::Job;
+use super::announce::Announcements;
 use super::arp::Arp;
-use super::balance::{self, Service};
-use super::election::{self, Action, DOWN, Event, State, Time};
-use super::gateway::Gateway;
+use super::balance::Way;
+use super::election::{self, Action, DOWN, Event, State, Time, Why};
+use super::health;
 use super::socket::Socket;
-use super::{Place, health};
 
-/// With nobody to listen to there is nothing to hurry for.
-const IDLE: Duration = Duration::from_millis(500);
+/// With no peer to listen to there is nothing to hurry for.
+const IDLE: Duration = Duration::from_millis(250);
 /// The last words are said a few times: there will be no next ones.
 const LAST_WORDS: u32 = 3;
 const BETWEEN_WORDS: Duration = Duration::from_millis(15);
 
-pub struct Member {
-    place: Place,
-    election: Election,
-    me: Ipv4Addr,
-    clock: Instant,
-    state: State,
-    /// When the role last changed.
-    since: Time,
-    address: Address,
-    arp: Arp,
-    gateway: Gateway,
-    socket: Socket,
-    jobs: mpsc::UnboundedSender<Job>,
-    backends: BTreeSet<Ipv4Addr>,
-    /// Control planes whose API servers were not lost at the last look.
-    alive: BTreeSet<Ipv4Addr>,
-    health: watch::Sender<Health>,
-    /// Asking for health ends with us.
-    asking: JoinSet<()>,
-    /// Ends when all jobs are done: what is left to do for clients when the node goes down.
-    worker: JoinHandle<()>,
+/// What a member is told, once and while it takes part.
+pub struct Settings {
+    pub me: Ipv4Addr,
+    pub election: Election,
+    pub seal: Seal,
+    pub link: String,
+    pub arp: Arp,
+    /// See `election::start`.
+    pub holding: bool,
+    pub peers: watch::Receiver<BTreeSet<Ipv4Addr>>,
+    pub leave: CancellationToken,
+    pub told: mpsc::UnboundedSender<Told>,
 }
 
-/// Why a member stopped being one.
-#[derive(Debug, PartialEq, Eq)]
-pub enum End {
-    PowerOff,
-    Changed,
+/// What a member tells.
+pub enum Told {
+    State(VipState, Instant),
+    Log(String),
+    Warning(String),
+    Job(Job),
+    /// The last one.
+    End(Result<()>),
+}
+
+pub fn spawn(settings: Settings) -> Result<()> {
+    let run = move || {
+        super::realtime::request();
+        let told = settings.told.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let ended = match runtime {
+            Ok(runtime) => LocalSet::new().block_on(&runtime, take_part(settings)),
+            Err(e) => Err(e.into()),
+        };
+        let _ = told.send(Told::End(ended));
+    };
+    std::thread::Builder::new().name("election".to_owned()).spawn(run).context("start a thread").map(drop)
+}
+
+/// Until it is told to leave.
+async fn take_part(settings: Settings) -> Result<()> {
+    let Settings { me, election, seal, link, arp, holding, peers, leave, told } = settings;
+    let socket = Socket::open(me, election.port, &link, seal).await?;
+    let state = election::start(me, &peers.borrow(), holding, Time::ZERO);
+    let clock = Instant::now();
+    // SAFETY: the descriptor is owned by `arp`, which has the same one until it is dropped.
+    let arp = unsafe { AsyncFd::register_with_interest(arp, Interest::READABLE) };
+    let mut member = Member {
+        state,
+        me,
+        clock,
+        since: clock,
+        announcements: holding.then(|| Announcements::begin(Time::ZERO)),
+        arp: arp.map_err(|e| e.into_parts().1).context("watch the ARP socket")?,
+        socket,
+        backends: BTreeSet::new(),
+        way: Way::default(),
+        alive: BTreeSet::new(),
+        shown: None,
+        election,
+        told,
+    };
+    member.serve(peers, leave).await
+}
+
+struct Member {
+    state: State,
+    me: Ipv4Addr,
+    election: Election,
+    clock: Instant,
+    /// When the role last changed.
+    since: Instant,
+    /// While this node holds the address.
+    announcements: Option<Announcements>,
+    arp: AsyncFd<Arp>,
+    socket: Socket,
+    backends: BTreeSet<Ipv4Addr>,
+    way: Way,
+    /// Control planes whose API servers were not lost at the last look.
+    alive: BTreeSet<Ipv4Addr>,
+    shown: Option<VipState>,
+    told: mpsc::UnboundedSender<Told>,
 }
 
 impl Member {
-    /// `holding`: see `election::start`.
-    pub async fn join(place: Place, election: Election, peers: &Peers, holding: bool) -> Result<Member> {
-        let me = place.me();
-        let net = netlink::Netlink::open()?;
-        let link = net.link(&place.link).await?.with_context(|| format!("there is no {}", place.link))?;
-        let arp = Arp::open(link.index, net.mac(&place.link).await?)?;
-        let gateway = Gateway::open(place.node.spec.network.gateway)?;
-        let socket = Socket::open(me, election.port, &place.link, election.vip).await?;
-        let mut address = Address::new(&place.link, election.vip)?;
-        if holding {
-            address.take(Time::ZERO);
-        } else {
-            // An earlier membership may have ended without.
-            address.release().await?;
-        }
-        let clock = Instant::now();
-        let state = election::start(me, &control_planes(peers), holding, Time::ZERO);
-        let (jobs, queue) = mpsc::unbounded_channel();
-        let service = Service { vip: election.vip, port: election.api_port, me };
-        let worker = spawn_local(aftermath::work(place.reaper.clone(), service, queue));
-        let mut member = Member {
-            place,
-            election,
-            me,
-            clock,
-            state,
-            since: Time::ZERO,
-            address,
-            arp,
-            gateway,
-            socket,
-            jobs,
-            backends: BTreeSet::new(),
-            alive: BTreeSet::new(),
-            health: watch::Sender::new(Health::Down),
-            asking: JoinSet::new(),
-            worker,
-        };
-        member.watch_health();
-        Ok(member)
-    }
-
-    /// Only where somebody could do better does it matter how well the own API server is.
-    fn watch_health(&mut self) {
-        if self.state.alone() || !self.asking.is_empty() {
-            return;
-        }
-        let target = SocketAddrV4::new(self.me, self.election.api_port);
-        let verdict = self.health.clone();
-        self.asking.spawn_local(async move {
-            if let Err(e) = health::watch(target, verdict).await {
-                tracing::error!("watch the API server: {e:#}");
-            }
-        });
-    }
-
-    pub async fn serve(&mut self, peers: &mut watch::Receiver<Peers>) -> Result<End> {
-        let node = self.place.node.clone();
-        let mut health = self.health.subscribe();
+    async fn serve(
+        &mut self,
+        mut peers: watch::Receiver<BTreeSet<Ipv4Addr>>,
+        leave: CancellationToken,
+    ) -> Result<()> {
+        let (mut health, _asking) = self.watch_health();
         let mut last = self.now();
-        self.step(Event::Tick).await?;
+        self.step(Event::Tick);
         loop {
-            let pause = if self.state.alone() { IDLE } else { self.state.pause(self.now()) };
-            let mut event = tokio::select! {
+            let event = tokio::select! {
                 biased;
-                () = node.stop.cancelled() => {
-                    self.leave().await;
-                    return Ok(End::PowerOff);
+                () = leave.cancelled() => {
+                    self.last_words().await;
+                    return Ok(());
                 }
                 changed = peers.changed() => {
-                    changed.context("nobody tells of peers any more")?;
-                    let now = peers.borrow_and_update().clone();
-                    if !takes_part(&now, self.me) || now.election.as_ref() != Some(&self.election) {
-                        self.leave().await;
-                        return Ok(End::Changed);
-                    }
-                    self.state = election::set_peers(self.state.clone(), &control_planes(&now));
-                    self.watch_health();
+                    changed.context("the agent has gone")?;
+                    Event::Peers(peers.borrow_and_update().clone())
+                }
+                heard = self.socket.receive() => heard?,
+                ready = self.arp.readable() => {
+                    let mut ready = ready.context("wait for ARP")?;
+                    ready.clear_ready();
                     Event::Tick
                 }
-                heard = self.socket.receive() => {
-                    let (from, advert) = heard?;
-                    Event::Heard(from, advert)
-                }
                 _ = health.changed() => Event::Health(*health.borrow_and_update()),
-                () = self.gateway.answer() => Event::Gateway,
-                () = sleep(pause) => Event::Tick,
+                () = sleep(self.pause()) => Event::Tick,
             };
-            let now = self.now();
-            let slept = !self.state.alone() && now.saturating_sub(last) > DOWN;
-            if slept {
-                tracing::warn!("virtual address: slept for {:?}", now.saturating_sub(last));
+            let slept = self.now().saturating_sub(last);
+            if slept > DOWN {
+                self.tell(Told::Warning(format!("stood still for {slept:?}")));
             }
-            last = now;
-            if slept && !self.state.is_holder() {
-                // What waits in the socket tells of a world that is no more. To a holder it tells
-                // whether it was replaced.
-                self.socket.drain();
-                if matches!(event, Event::Heard(..)) {
-                    event = Event::Tick;
-                }
-            }
+            last = self.now();
             // Silence is what is left when all was heard.
-            if !matches!(event, Event::Heard(..)) {
-                while let Some((from, advert)) = self.socket.waiting() {
-                    self.step(Event::Heard(from, advert)).await?;
+            if !matches!(event, Event::Heard(..) | Event::Noise(_)) {
+                while let Some(heard) = self.socket.waiting() {
+                    self.step(heard);
                 }
             }
-            self.step(event).await?;
+            self.step(event);
         }
+    }
+
+    /// Asking ends with what is returned.
+    fn watch_health(&self) -> (watch::Receiver<Health>, JoinSet<()>) {
+        let (verdict, health) = watch::channel(Health::Down);
+        let target = SocketAddrV4::new(self.me, self.election.api_port);
+        let told = self.told.clone();
+        let mut asking = JoinSet::new();
+        asking.spawn_local(async move {
+            if let Err(e) = health::watch(target, &verdict).await {
+                let _ = told.send(Told::Warning(format!("watch the API server: {e:#}")));
+            }
+            // Without an answer nothing changes any more.
+            std::future::pending::<()>().await;
+        });
+        (health, asking)
+    }
+
+    fn pause(&self) -> Duration {
+        let next = if self.state.alone() { IDLE } else { self.state.pause() };
+        next.min(self.announcements.as_ref().map_or(IDLE, |a| a.pause(self.now())))
     }
 
     fn now(&self) -> Time {
         self.clock.elapsed()
     }
 
-    async fn step(&mut self, event: Event) -> Result<()> {
-        let now = self.now();
+    fn step(&mut self, event: Event) {
         if let Event::Health(health) = event {
-            tracing::info!("virtual address: the API server here is {health:?}");
+            self.tell(Told::Log(format!("the API server here is {health:?}")));
         }
-        let (state, actions) = election::decide(self.state.clone(), event, now);
+        let (state, actions) = election::decide(self.state.clone(), event, self.now());
         self.state = state;
-        for action in actions {
-            self.perform(action, now).await;
-        }
+        actions.into_iter().for_each(|action| self.perform(action));
         // Not while another may have it.
         if self.state.is_sure() {
-            match self.address.upkeep(now, self.state.alone()).await {
-                Ok(true) => self.arp.announce(self.election.vip)?,
-                Ok(false) => {}
-                Err(e) => tracing::error!("virtual address: {e:#}"),
-            }
+            self.arp.get_ref().answer(self.state.is_holder().then_some(self.election.vip));
+            self.announce();
         }
-        self.follow_up(now);
-        self.note(now);
-        Ok(())
+        self.follow_up();
+        self.show();
     }
 
-    async fn perform(&mut self, action: Action, now: Time) {
+    fn announce(&mut self) {
+        let now = self.now();
+        if self.announcements.as_mut().is_some_and(|a| a.is_due(now))
+            && let Err(e) = self.arp.get_ref().announce(self.election.vip)
+        {
+            self.tell(Told::Warning(format!("{e:#}")));
+        }
+    }
+
+    fn perform(&mut self, action: Action) {
         match action {
             Action::Take => {
-                tracing::info!("virtual address: taken, term {}", self.state.term());
-                self.since = now;
-                self.address.take(now);
+                self.tell(Told::Log(format!("taken, term {}", self.state.term())));
+                self.since = Instant::now();
+                self.announcements = Some(Announcements::begin(self.now()));
             }
-            Action::Drop => {
-                if let Err(e) = self.address.release().await {
-                    tracing::error!("virtual address: {e:#}");
+            Action::Drop(why) => {
+                self.tell(Told::Log(format!("given up, term {}: {why:?}", self.state.term())));
+                self.since = Instant::now();
+                self.announcements = None;
+                if why == Why::Lost {
+                    self.tell(Told::Job(Job::Lost));
                 }
-                tracing::info!("virtual address: given up, term {}", self.state.term());
-                self.since = now;
-                let _ = self.jobs.send(Job::Moved);
             }
-            Action::Announce => self.address.announce_again(now),
-            Action::Send(advert) => self.state.peers().for_each(|peer| self.socket.send(peer, &advert)),
-            Action::AskGateway => {
-                // The kernel may know the gateway by an address that has gone with another node's
-                // cable (a bridge borrows one of its ports'), and would believe in it for seconds.
-                let _ = self.arp.ask(self.me, self.place.node.spec.network.gateway);
-                self.gateway.ask();
-            }
+            Action::Announce => self.announcements = Some(Announcements::begin(self.now())),
+            Action::Send(advert) => self.socket.send(self.state.peers(), &advert),
         }
     }
 
-    fn follow_up(&mut self, now: Time) {
-        let backends = if self.state.alone() { BTreeSet::new() } else { self.state.backends(now) };
-        if backends != self.backends {
+    fn follow_up(&mut self) {
+        let alone = self.state.alone();
+        let backends = if alone { BTreeSet::new() } else { self.state.backends() };
+        let elsewhere = self.state.holder().filter(|ip| *ip != self.me);
+        let way = Way { holder: elsewhere, former: self.state.former() };
+        if backends != self.backends || way != self.way {
             self.backends.clone_from(&backends);
-            let _ = self.jobs.send(Job::Balance(backends));
+            self.way = way;
+            self.tell(Told::Job(Job::Balance(backends, way)));
         }
         let members = self.state.peers().chain([self.me]);
-        let alive: BTreeSet<Ipv4Addr> = members.filter(|ip| !self.state.is_lost(*ip, now)).collect();
+        let alive: BTreeSet<Ipv4Addr> = members.filter(|ip| !self.state.is_lost(*ip)).collect();
         for lost in self.alive.difference(&alive) {
-            let _ = self.jobs.send(Job::Cut(*lost));
+            self.tell(Told::Job(Job::Cut(*lost)));
         }
         self.alive = alive;
     }
 
-    fn note(&self, now: Time) {
+    fn show(&mut self) {
         let state = VipState {
             address: self.election.vip,
             holder: self.state.is_holder(),
-            held_by: self.state.holder(now),
+            held_by: self.state.holder(),
             health: self.state.health,
-            since: now.saturating_sub(self.since).as_secs(),
+            since: 0,
             term: self.state.term(),
             backends: self.backends.iter().copied().collect(),
         };
-        self.place.node.state.borrow_mut().vip = Some(state);
-    }
-
-    /// Leaves nothing behind on a node that lives on.
-    pub async fn clear(mut self) -> Result<()> {
-        // Commands that still run would come after us.
-        drop(self.jobs);
-        let _ = self.worker.await;
-        self.place.node.state.borrow_mut().vip = None;
-        let service = Service { vip: self.election.vip, port: self.election.api_port, me: self.me };
-        balance::apply(&self.place.reaper, service, &BTreeSet::new()).await?;
-        self.address.release().await
-    }
-
-    async fn leave(&mut self) {
-        if let Err(e) = self.step(Event::Leave).await {
-            tracing::warn!("virtual address: {e:#}");
-        }
-        let (_, said) = election::decide(self.state.clone(), Event::Leave, self.now());
-        for word in 0..LAST_WORDS {
-            if word > 0 {
-                sleep(BETWEEN_WORDS).await;
-            }
-            for action in &said {
-                self.perform(*action, self.now()).await;
-            }
+        if self.shown.as_ref() != Some(&state) {
+            self.shown = Some(state.clone());
+            self.tell(Told::State(state, self.since));
         }
     }
-}
 
-pub fn takes_part(peers: &Peers, me: Ipv4Addr) -> bool {
-    peers.election.is_some() && peers.control_planes.contains(&me)
-}
+    fn tell(&self, what: Told) {
+        // If the agent has gone, so have we soon.
+        let _ = self.told.send(what);
+    }
 
-fn control_planes(peers: &Peers) -> BTreeSet<Ipv4Addr> {
-    peers.control_planes.iter().copied().collect()
+    async fn last_words(&mut self) {
+        self.step(Event::Leave);
+        for _ in 1..LAST_WORDS {
+            sleep(BETWEEN_WORDS).await;
+            self.step(Event::Leave);
+        }
+    }
 }

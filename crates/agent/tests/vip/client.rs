@@ -25,8 +25,7 @@ pub async fn who(vip: Ipv4Addr) -> Result<Ipv4Addr> {
 
 async fn who_soon(vip: Ipv4Addr, patience: Duration) -> Result<Ipv4Addr> {
     let mut probe = Probe::new(SocketAddrV4::new(vip, PORT))?;
-    let (_, body) = timeout(patience, probe.get("/who")).await.context("no answer")??;
-    Ok(String::from_utf8(body)?.parse()?)
+    timeout(patience, answer(&mut probe)).await.context("no answer")?
 }
 
 /// The part `client`: who answered, one line for each connection.
@@ -114,4 +113,39 @@ pub fn wait_forever(vip: Ipv4Addr, count: usize) -> Vec<JoinHandle<Instant>> {
         Instant::now()
     };
     std::iter::repeat_with(|| spawn_local(one())).take(count).collect()
+}
+
+/// Connections that are kept, and who answered on each.
+pub struct Kept(Vec<(Probe, Ipv4Addr)>);
+
+impl Kept {
+    pub async fn open(vip: Ipv4Addr, count: usize) -> Result<Kept> {
+        let mut all = Vec::new();
+        for _ in 0..count {
+            let mut probe = Probe::new(SocketAddrV4::new(vip, PORT))?;
+            let who = answer(&mut probe).await?;
+            all.push((probe, who));
+        }
+        Ok(Kept(all))
+    }
+
+    /// Of those to others than `but`: how many are answered by the same one. A connection that broke is
+    /// made again and finds the next one.
+    pub async fn ask_again(&mut self, but: Ipv4Addr) -> (usize, usize) {
+        let (mut lived, mut of) = (0, 0);
+        for (probe, before) in self.0.iter_mut().filter(|(_, who)| *who != but) {
+            of += 1;
+            lived += usize::from(is_answered_by(probe, *before).await);
+        }
+        (lived, of)
+    }
+}
+
+async fn is_answered_by(probe: &mut Probe, who: Ipv4Addr) -> bool {
+    matches!(timeout(LONG, answer(probe)).await, Ok(Ok(answered)) if answered == who)
+}
+
+async fn answer(probe: &mut Probe) -> Result<Ipv4Addr> {
+    let (_, body) = probe.get("/who").await?;
+    Ok(String::from_utf8(body)?.parse()?)
 }

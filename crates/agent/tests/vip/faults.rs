@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use model::node_spec::Health;
+use model::node_spec::{Health, NodeState};
 use nix::sys::signal::Signal;
 use tokio::task::LocalSet;
 use tokio::time::{sleep, timeout};
@@ -18,8 +18,17 @@ use crate::lab::{Lab, VIP};
 const LONGEST: Duration = Duration::from_secs(3);
 
 pub async fn all(rounds: u32) -> Result<()> {
-    let mut lab = Lab::new(3)?;
-    let done = LocalSet::new().run_until(story(&mut lab, rounds)).await;
+    let mut three = Lab::new(3)?;
+    let done = LocalSet::new().run_until(story(&mut three, rounds)).await;
+    explained(&three, done)?;
+    drop(three);
+    let mut five = Lab::new(5)?;
+    let done = LocalSet::new().run_until(come_and_go(&mut five)).await;
+    explained(&five, done.context("five that come and go"))
+}
+
+/// A failure, with what the agents said.
+fn explained(lab: &Lab, done: Result<()>) -> Result<()> {
     if done.is_err() {
         for node in &lab.nodes {
             eprintln!("--- {}\n{}", node.ip, node.log());
@@ -59,7 +68,10 @@ async fn story(lab: &mut Lab, rounds: u32) -> Result<()> {
         );
         ensure(gaps.iter().all(|g| *g <= LONGEST), || format!("{fault:?} took too long"))?;
     }
+    partial_cuts(lab, &watcher).await.context("some links cut")?;
+    standing_still(lab, &watcher).await.context("an agent that waits for the kernel")?;
     drop(watcher);
+    kept_connections(lab).await.context("connections through the holder")?;
     waiting_clients(lab).await.context("clients of a hanging server")?;
     frozen_agent(lab).await.context("a frozen agent")?;
     shrink(lab).await.context("one control plane left")
@@ -224,14 +236,78 @@ async fn waiting_clients(lab: &mut Lab) -> Result<()> {
     settled(lab, 3).await
 }
 
-/// The kernel takes the address from an agent that stands still.
+/// With one link of the holder cut it stays; without any to another control plane it gives up, though the
+/// host and its gateway are there.
+async fn partial_cuts(lab: &mut Lab, watcher: &Watcher) -> Result<()> {
+    let holder = lab.one_holder(Duration::ZERO).await?;
+    let (one, other) = ((holder + 1) % 3, (holder + 2) % 3);
+    let term = lab.nodes[holder].term()?;
+    lab.cut_link(holder, one)?;
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(3) {
+        ensure(lab.holders() == [holder], || format!("one link cut: {:?} hold it", lab.holders()))?;
+        sleep(Duration::from_millis(50)).await;
+    }
+    ensure(lab.nodes[other].term()? == term, || "there was an election".to_owned())?;
+    lab.cut_link(holder, other)?;
+    let began = Instant::now();
+    sleep(Duration::from_millis(700)).await;
+    let next = lab.one_holder(LONGEST).await?;
+    println!("vip: cut from both others: moved after {:?}", began.elapsed());
+    ensure(next != holder, || "one without a majority holds the address".to_owned())?;
+    while began.elapsed() < Duration::from_secs(5) {
+        ensure(lab.holders() == [next], || format!("two links cut: {:?} hold it", lab.holders()))?;
+        sleep(Duration::from_millis(50)).await;
+    }
+    ensure(watcher.longest_gap(began) <= LONGEST, || "clients waited too long".to_owned())?;
+    lab.heal_links()?;
+    settled(lab, 3).await?;
+    ensure(lab.holders() == [next], || format!("healed: the address moved to {:?}", lab.holders()))
+}
+
+/// An agent that waits for the kernel, and links that come and go, change nothing.
+async fn standing_still(lab: &mut Lab, watcher: &Watcher) -> Result<()> {
+    let holder = lab.one_holder(Duration::ZERO).await?;
+    let term = lab.nodes[holder].term()?;
+    let began = Instant::now();
+    lab.nodes.iter().try_for_each(|node| node.stall(5))?;
+    let links = lab.links_come_and_go(150)?;
+    println!("vip: {links} links came and went");
+    sleep(Duration::from_secs(6).saturating_sub(began.elapsed())).await;
+    settled(lab, 3).await?;
+    let terms: Vec<u64> = lab.nodes.iter().map(|n| n.term()).collect::<Result<_>>()?;
+    ensure(terms.iter().all(|t| *t == term), || format!("term {term} became {terms:?}"))?;
+    ensure(lab.holders() == [holder], || format!("the address moved to {:?}", lab.holders()))?;
+    ensure(watcher.longest_gap(began) < Duration::from_secs(1), || "clients noticed".to_owned())
+}
+
+/// The holder's API server hangs and the address moves: connections through it to other servers live on.
+async fn kept_connections(lab: &mut Lab) -> Result<()> {
+    let holder = lab.one_holder(Duration::ZERO).await?;
+    let victim = lab.nodes[holder].ip;
+    let mut kept = client::Kept::open(VIP, 9).await?;
+    lab.nodes[holder].signal_api(Signal::SIGSTOP)?;
+    let began = Instant::now();
+    while lab.one_holder(LONGEST).await? == holder {
+        ensure(began.elapsed() < LONGEST, || "the address did not move".to_owned())?;
+        sleep(Duration::from_millis(20)).await;
+    }
+    sleep(Duration::from_millis(500)).await;
+    let (lived, of) = kept.ask_again(victim).await;
+    println!("vip: {lived} of {of} connections to other servers lived on");
+    ensure(lived == of && of > 0, || format!("only {lived} of {of} lived on"))?;
+    lab.nodes[holder].signal_api(Signal::SIGCONT)?;
+    settled(lab, 3).await
+}
+
+/// An agent that stands still does not answer for the address any more.
 async fn frozen_agent(lab: &mut Lab) -> Result<()> {
     let holder = lab.one_holder(Duration::ZERO).await?;
     lab.nodes[holder].signal_agent(Signal::SIGSTOP)?;
     let began = Instant::now();
     sleep(Duration::from_millis(1000)).await;
     let next = lab.one_holder(Duration::from_secs(5)).await?;
-    println!("vip: frozen agent: its kernel gave the address up after {:?}", began.elapsed());
+    println!("vip: frozen agent: another has the address after {:?}", began.elapsed());
     ensure(next != holder, || "nobody took over".to_owned())?;
     lab.nodes[holder].signal_agent(Signal::SIGCONT)?;
     settled(lab, 3).await?;
@@ -252,4 +328,42 @@ async fn shrink(lab: &mut Lab) -> Result<()> {
     }
     let answered = client::who(VIP).await?;
     ensure(answered == ip, || format!("{answered} answered"))
+}
+
+/// As `node add` and `node delete` do it: the others are told, then the node comes or goes.
+async fn come_and_go(lab: &mut Lab) -> Result<()> {
+    let ips = lab.ips();
+    lab.nodes[0].start()?;
+    lab.one_holder(Duration::from_secs(2)).await?;
+    let watcher = Watcher::start(VIP);
+    let began = Instant::now();
+    for size in 2..=ips.len() {
+        lab.tell_peers(&ips[..size], &ips[..size])?;
+        lab.nodes[size - 1].start()?;
+        let all = || (0..size).all(|i| lab.nodes[i].state().is_ok_and(|s| knows(&s, size)));
+        while !all() {
+            ensure(began.elapsed() < Duration::from_secs(60), || format!("{size} do not settle"))?;
+            sleep(Duration::from_millis(10)).await;
+        }
+        ensure(lab.holders() == [0], || format!("the address moved to {:?}", lab.holders()))?;
+    }
+    let mut left = ips.clone();
+    for gone in [4, 0, 1, 2] {
+        left.retain(|i| *i != ips[gone]);
+        lab.tell_peers(&left, &left)?;
+        sleep(Duration::from_secs(1)).await;
+        let holder = lab.one_holder(Duration::ZERO).await?;
+        ensure(holder != gone, || format!("{gone} has left and holds the address"))?;
+        lab.nodes[gone].terminate()?;
+        sleep(Duration::from_secs(2)).await;
+    }
+    println!(
+        "vip: five came and four went: the longest time without an answer was {:?}",
+        watcher.longest_gap(began)
+    );
+    ensure(watcher.longest_gap(began) < Duration::from_secs(1), || "a gap meanwhile".to_owned())
+}
+
+fn knows(state: &NodeState, size: usize) -> bool {
+    state.vip.as_ref().is_some_and(|vip| vip.backends.len() == size && vip.held_by.is_some())
 }

@@ -1,4 +1,4 @@
-//! Three nodes and the host they are on.
+//! Nodes and the host they are on.
 
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
@@ -27,13 +27,16 @@ pub struct Node {
     dir: PathBuf,
     agent: Option<Child>,
     api: Option<Child>,
+    /// Its agent stands still.
+    frozen: bool,
 }
 
 impl Lab {
     pub fn new(size: u8) -> Result<Lab> {
         let dir = tempfile::tempdir()?;
         ip("link set lo up")?;
-        ip("link add br0 type bridge")?;
+        // As the driver does: without an address of its own it has the lowest of its ports.
+        ip("link add br0 address 02:6d:c0:a8:31:01 type bridge")?;
         ip("addr add 192.168.49.1/24 dev br0")?;
         ip("link set br0 up")?;
         let mut nodes = Vec::new();
@@ -43,11 +46,13 @@ impl Lab {
                 dir: dir.path().join(last.to_string()),
                 agent: None,
                 api: None,
+                frozen: false,
             };
             std::fs::create_dir(&node.dir)?;
             // The first is told, as the only control plane of a cluster, to have the address.
             let vip = (last == 2).then_some(VIP);
             std::fs::write(node.dir.join("node.json"), serde_json::to_vec(&spec(node.ip, vip))?)?;
+            std::fs::write(node.dir.join("election.json"), r#"{"key":"of this lab alone"}"#)?;
             nodes.push(node);
         }
         Ok(Lab { dir, nodes })
@@ -73,11 +78,38 @@ impl Lab {
         self.nodes.iter().map(|n| n.ip).collect()
     }
 
-    /// Nodes that have the address in their kernel, whatever their agents believe.
+    /// Nodes that answer for the address, by their agents or by their kernels.
     pub fn holders(&self) -> Vec<usize> {
-        let has = |node: &Node| node.enter(&["ip", "-o", "addr", "show", "dev", "eth0"]);
-        let found = |node: &Node| has(node).is_ok_and(|text| text.contains(&format!("{VIP}/32")));
-        (0..self.nodes.len()).filter(|i| self.nodes[*i].agent.is_some() && found(&self.nodes[*i])).collect()
+        (0..self.nodes.len()).filter(|i| self.nodes[*i].holds()).collect()
+    }
+
+    /// No packet between these two. All else goes on, also with the host.
+    pub fn cut_link(&self, a: usize, b: usize) -> Result<()> {
+        let (a, b) = (self.nodes[a].cable(), self.nodes[b].cable());
+        let rules = [(&a, &b), (&b, &a)].map(|(from, to)| format!("iifname {from} oifname {to} drop"));
+        run("nft", &["add", "table", "bridge", "cut"])?;
+        let chain = "{ type filter hook forward priority 0; policy accept; }";
+        run("nft", &["add", "chain", "bridge", "cut", "links", chain])?;
+        for rule in rules {
+            let words: Vec<&str> = rule.split(' ').collect();
+            run("nft", &[&["add", "rule", "bridge", "cut", "links"], &words[..]].concat())?;
+        }
+        Ok(())
+    }
+
+    /// As those of many pods do: how many.
+    pub fn links_come_and_go(&self, count: u32) -> Result<u32> {
+        for n in 0..count {
+            ip(&format!("link add pod{n} type veth peer name dop{n}"))?;
+        }
+        for n in 0..count {
+            ip(&format!("link del pod{n}"))?;
+        }
+        Ok(count)
+    }
+
+    pub fn heal_links(&self) -> Result<()> {
+        run("nft", &["delete", "table", "bridge", "cut"]).map(drop)
     }
 
     pub async fn one_holder(&self, within: Duration) -> Result<usize> {
@@ -95,6 +127,8 @@ impl Lab {
 impl Node {
     pub fn start(&mut self) -> Result<()> {
         let me = std::env::current_exe()?;
+        let _ = std::fs::remove_file(self.dir.join("state.json"));
+        self.frozen = false;
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.dir.join("agent.log"))?;
         let mut agent = Command::new("unshare");
         agent.args(["--net", "--"]).arg(&me).arg("node").arg(&self.dir).stderr(log).process_group(0);
@@ -127,6 +161,29 @@ impl Node {
     /// Runs a command in the node; its output.
     pub fn enter(&self, argv: &[&str]) -> Result<String> {
         output(&mut self.entered(argv)?)
+    }
+
+    fn holds(&self) -> bool {
+        if self.agent.is_none() || self.frozen {
+            return false;
+        }
+        match self.state().ok().and_then(|s| s.vip) {
+            Some(vip) => vip.holder,
+            None => {
+                let shown = self.enter(&["ip", "-o", "addr", "show", "dev", "eth0"]);
+                shown.is_ok_and(|text| text.contains(&format!("{VIP}/32")))
+            }
+        }
+    }
+
+    /// Of the last election that it knows of.
+    pub fn term(&self) -> Result<u64> {
+        Ok(self.state()?.vip.context("no election")?.term)
+    }
+
+    /// The agent's thread stands still, as it does when it waits for the kernel.
+    pub fn stall(&self, seconds: u32) -> Result<()> {
+        Ok(std::fs::write(self.dir.join("stall"), seconds.to_string())?)
     }
 
     pub fn state(&self) -> Result<NodeState> {
@@ -167,7 +224,8 @@ impl Node {
         signal(self.api.as_ref().context("no API server")?, what)
     }
 
-    pub fn signal_agent(&self, what: Signal) -> Result<()> {
+    pub fn signal_agent(&mut self, what: Signal) -> Result<()> {
+        self.frozen = what == Signal::SIGSTOP;
         signal(self.agent.as_ref().context("no agent")?, what)
     }
 
@@ -185,6 +243,12 @@ impl Node {
 
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.dir.join("agent.log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = ip("link del br0");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The virtual address with real processes, links and kernels' tables: three nodes on a bridge, each
+//! The virtual address with real processes, links and kernels' tables: three nodes on a bridge, then five, each
 //! in a network namespace of its own, all of it in a namespace without a way out. API servers are
 //! doubles that answer over TLS.
 //!

@@ -4,6 +4,7 @@
 pub mod authority;
 mod check;
 pub mod docker;
+pub mod election;
 mod issue;
 mod key;
 pub mod leaf;

@@ -87,6 +87,10 @@ pub fn write_signing_key(base: &Path, private: &str, public: &str) -> Result<()>
     Ok(base::atomic::replace(&file(base, "pub"), public.as_bytes(), PUBLIC)?)
 }
 
+pub fn write_secret(path: &Path, text: &str) -> Result<()> {
+    Ok(base::atomic::replace(path, text.as_bytes(), SECRET)?)
+}
+
 fn temporary(path: &Path) -> PathBuf {
     PathBuf::from(format!("{}.tmp", path.display()))
 }

@@ -13,7 +13,7 @@ use model::{Cluster, Fault, Home, Reason};
 use netlink::Netlink;
 
 use super::{CREATED_BY, HOME, NAME, PROFILE, container};
-use crate::native::network::{MTU, bridge_name};
+use crate::native::network::{MTU, bridge_name, mac};
 
 const BRIDGE: &str = "com.docker.network.bridge.name";
 const SIZE: &str = "com.docker.network.driver.mtu";
@@ -83,7 +83,7 @@ async fn reachable(client: &Client, home: &Home, cluster: &Cluster) -> Result<()
     let told = find(client, &cluster.name).await?.and_then(|n| n.options?.remove(BRIDGE));
     if told.is_none() {
         let net = Netlink::open()?;
-        let bridge = net.bridge(&bridge_name(home, &cluster.name)).await?;
+        let bridge = net.bridge(&bridge_name(home, &cluster.name), mac(cluster.gateway())).await?;
         let address = Ipv4Net::new(cluster.gateway(), cluster.network.subnet.prefix_len())?;
         return net.add_address(bridge.index, address).await;
     }

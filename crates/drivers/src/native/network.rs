@@ -26,7 +26,7 @@ pub fn cable_name(home: &Home, machine: &str) -> String {
 }
 
 /// The same address gives the same MAC, so that nobody's ARP cache is wrong after a restart.
-fn mac(ip: Ipv4Addr) -> [u8; 6] {
+pub fn mac(ip: Ipv4Addr) -> [u8; 6] {
     let [a, b, c, d] = ip.octets();
     [0x02, 0x6d, a, b, c, d]
 }
@@ -50,7 +50,7 @@ pub async fn up(home: &Home, cluster: &Cluster, machines: &[String]) -> Result<(
     }
     // First, so that there is no moment at which these addresses go to the default route.
     net.add_unreachable(subnet).await?;
-    let bridge = net.bridge(&name).await?;
+    let bridge = net.bridge(&name, mac(cluster.gateway())).await?;
     net.add_address(bridge.index, Ipv4Net::new(cluster.gateway(), subnet.prefix_len())?).await?;
     // A bridge that was lost took nobody's cable with it, but they hang loose.
     for machine in machines {
@@ -180,6 +180,30 @@ pub mod tests {
         std::thread::scope(|scope| scope.spawn(body).join()).unwrap();
     }
 
+    const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+    /// The kernel gives a bridge the lowest address of its ports, unless it was told otherwise.
+    #[test]
+    fn a_bridge_keeps_its_hardware_address() {
+        apart(async || {
+            let net = Netlink::open().unwrap();
+            let ip = |words: &str| {
+                let done = std::process::Command::new("ip").args(words.split(' ')).status().unwrap();
+                assert!(done.success(), "ip {words}");
+            };
+            net.bridge("mk-test", MAC).await.unwrap();
+            // As an earlier version made it.
+            ip("link add mk-old type bridge");
+            net.bridge("mk-old", MAC).await.unwrap();
+            let old = net.mac("mk-old").await.unwrap();
+            for (port, bridge) in [("one", "mk-test"), ("two", "mk-old")] {
+                ip(&format!("link add {port} address 00:00:00:00:00:01 type veth peer name {port}-peer"));
+                ip(&format!("link set {port} master {bridge}"));
+            }
+            assert_eq!([net.mac("mk-test").await.unwrap(), net.mac("mk-old").await.unwrap()], [MAC, old]);
+        });
+    }
+
     #[test]
     fn no_router_is_taken_from_a_bridge() {
         apart(async || {
@@ -188,7 +212,7 @@ pub mod tests {
                 let path = format!("/proc/sys/net/ipv6/conf/mk-test/{name}");
                 std::fs::read_to_string(path).ok().map(|value| value.trim().to_owned())
             };
-            net.bridge("mk-test").await.unwrap();
+            net.bridge("mk-test", MAC).await.unwrap();
             if setting("accept_ra").is_none() {
                 return;
             }
@@ -196,7 +220,7 @@ pub mod tests {
             assert_eq!(all(), ["0", "0", "1"]);
             // One that was changed, or that an earlier version made.
             std::fs::write("/proc/sys/net/ipv6/conf/mk-test/accept_ra", "1").unwrap();
-            net.bridge("mk-test").await.unwrap();
+            net.bridge("mk-test", MAC).await.unwrap();
             assert_eq!(all(), ["0", "0", "1"]);
         });
     }

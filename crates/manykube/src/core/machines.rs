@@ -48,6 +48,7 @@ pub fn spec(home: &Home, cluster: &Cluster, node: &Node, new: Option<New<'_>>) -
         let document = node_spec(cluster, node, &options);
         files.push(NodeFile::new(SPEC_PATH, 0o600, serde_json::to_vec_pretty(&document)?));
         files.push(peers_file(home, cluster, leaving)?);
+        files.extend(election_file(home, cluster, node)?);
     }
     Ok(MachineSpec {
         name: cluster.machine(node),
@@ -152,6 +153,12 @@ pub fn peers_file(home: &Home, cluster: &Cluster, leaving: &[String]) -> Result<
     });
     let peers = peers(cluster, leaving, elects);
     Ok(NodeFile::new(PEERS_PATH, 0o600, serde_json::to_vec_pretty(&peers)?))
+}
+
+/// The key that the election takes, for those who take part.
+pub fn election_file(home: &Home, cluster: &Cluster, node: &Node) -> Result<Option<NodeFile>> {
+    let wanted = node.control_plane && cluster.vip_by == VipBy::Agent;
+    wanted.then(|| bootstrap::pki::election::file(home, &cluster.name)).transpose()
 }
 
 /// Who else is there: the same document on every node.

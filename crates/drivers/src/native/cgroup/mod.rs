@@ -20,6 +20,7 @@ mod freezer;
 mod limits;
 mod members;
 mod mountinfo;
+mod realtime;
 mod removal;
 mod running;
 
@@ -146,6 +147,7 @@ impl Cgroup {
             fs_err::create_dir_all(&group)?;
             inherit_cpuset(&parent, &group)?;
             limits::apply(&group, limits)?;
+            realtime::lend(&parent, &group);
             fs_err::create_dir_all(self.home(group))?;
         }
         Ok(())

@@ -80,7 +80,17 @@ impl Runner<'_> {
 
     pub(super) async fn tell_peers(&self, machine: &str) -> Result<()> {
         let file = machines::peers_file(self.home(), self.cluster()?, &self.leaving)?;
+        // First the key: an election without one is none.
+        self.place_key(machine)?;
         drivers::machine::write_file(self.home(), machine, &file)
+    }
+
+    /// One that was made by an earlier manykube has none.
+    fn place_key(&self, machine: &str) -> Result<()> {
+        let cluster = self.cluster()?;
+        let Some(node) = cluster.find_node(machine) else { return Ok(()) };
+        let key = machines::election_file(self.home(), cluster, node)?;
+        key.iter().try_for_each(|file| drivers::machine::write_file(self.home(), machine, file))
     }
 
     /// The API server looks at its files and takes up what is new.
@@ -130,6 +140,7 @@ impl Runner<'_> {
         if drivers::machine::init_of(self.home(), machine).is_none() {
             registry::place(self.home(), self.cluster()?, machine)?;
             self.place_files(machine)?;
+            self.place_key(machine)?;
         }
         self.driver.boot(&spec).await?;
         let booting = self.shared.boots();
