@@ -16,9 +16,9 @@ PACKAGES += nftables iproute2 util-linux openssl conntrack
 # What is seen of clusters that are containers of a Docker engine as well.
 ON_DOCKER := single_node many_nodes faults
 # Walks of many minutes, which `make test` leaves to `make test-long`.
-LONG := docker_reach docker:own_configuration docker:images docker:crash
+LONG := churn docker_reach docker:own_configuration docker:images docker:crash
 
-.PHONY: help deps build image up down test test-long lint-unit older unit system docs lint advisories bench failover vip endurance chaos test-crash vm clean
+.PHONY: help deps build image up down test test-long lint-unit older unit system docs lint advisories bench failover churn vip endurance chaos test-crash vm clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -97,8 +97,11 @@ bench: image ## Measure one node, then three control planes beside plain kubeadm
 	bench/ha $(BENCH_HA)
 	bench/images
 
-failover: image ## Measure what clients notice when the holder of the virtual address is killed, frozen, cut off (20 times each), with links cut and pods that come and go
-	FAILOVER_ROUNDS=$${FAILOVER_ROUNDS:-20} CHURN_SECONDS=$${CHURN_SECONDS:-60} cargo test --release --locked --workspace --test failover -- --nocapture
+failover: image ## Measure what clients notice when the holder of the virtual address is killed, frozen, cut off (20 times each)
+	FAILOVER_ROUNDS=$${FAILOVER_ROUNDS:-20} cargo test --release --locked --workspace --test failover -- --nocapture
+
+churn: image ## Let a hundred pods come and go, with every core busy ten times over for ten minutes: the virtual address stays
+	CHURN_SECONDS=$${CHURN_SECONDS:-600} cargo test --release --locked --workspace --test churn -- --nocapture
 
 vip: ## Measure the virtual address alone: three agents, then five, and doubles of API servers in namespaces (root)
 	VIP_ROUNDS=$${VIP_ROUNDS:-3} cargo test --release --locked --workspace --test vip -- --nocapture

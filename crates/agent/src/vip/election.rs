@@ -8,7 +8,7 @@
 //!
 //! ```text
 //!              in contact with a majority, and no claim known for DOWN
-//!              (+ SKEW for everyone who would do better), or named as successor
+//!              (+ SKEW for each that would do better), or named as successor
 //!           +----------------------------------------------------+
 //!           |                                                    v
 //!        Backup                                               Holder
@@ -18,23 +18,18 @@
 //!              API server down while a peer's is fit
 //! ```
 //!
-//! A claim is "X holds the address since election T, heard of X so long ago". Each member passes on
-//! the best one it knows. Two majorities have a member in common, so who is in contact with one
-//! knows of the holder that is in contact with another, at the latest by what that member passes on.
-//! Only X makes its claim younger, and a claim goes no further than two members (else those that tell
-//! each other would keep it alive by the time that it takes to tell), so it ends everywhere with X.
-//!
 //! Times are those of this node alone (never another node's clock) and stand still while this node
 //! does: silence counts only while we listen.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use model::node_spec::Health;
 
-use super::advert::{Advert, Claim, HOPS, Standing};
+use super::advert::{Advert, Claim, Standing};
+use super::others::Others;
 
 pub type Time = Duration;
 
@@ -56,10 +51,6 @@ const STALL: Duration = Duration::from_millis(300);
 /// An API server is ready only while etcd has a majority. So long does that prove one for this node;
 /// health checks notice a lost one in less than half of it.
 const PROVEN: Duration = Duration::from_secs(10);
-/// With that proof a majority of those is enough that were heard within this time: control planes
-/// that have left etcd, or are not in it yet, are silent. Longer than PROVEN and the time that it
-/// takes to notice: what is cut off now is still counted when the proof ends.
-const COUNTED: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
@@ -104,10 +95,7 @@ pub enum Role {
 #[derive(Debug, Clone)]
 pub struct State {
     me: Ipv4Addr,
-    /// The other control planes.
-    peers: BTreeMap<Ipv4Addr, Peer>,
-    /// Of other holders.
-    claims: BTreeMap<Ipv4Addr, Known>,
+    others: Others,
     pub role: Role,
     /// Of the election that this node won, while it holds.
     term: u64,
@@ -122,8 +110,7 @@ pub struct State {
     first: bool,
     /// When a missing holder is to be replaced.
     due: Time,
-    /// This node's time, and the clock that it was last read from.
-    now: Time,
+    /// What the time of [`Others`] was last read from.
     clock: Time,
     /// Holds, but has slept so long that another may have taken over: what waits to be heard tells.
     doubt: bool,
@@ -136,26 +123,11 @@ pub struct State {
     followed: Option<Ipv4Addr>,
 }
 
-#[derive(Debug, Clone, Default)]
-struct Peer {
-    heard: Option<(Time, Advert)>,
-    /// When there was last anything from it, unless it has left.
-    spoke: Option<Time>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Known {
-    term: u64,
-    /// When the holder was heard: by us, by one that told us, by one that told that one.
-    heard: [Option<Time>; HOPS as usize + 1],
-}
-
 /// `holding`: the address is on this node already (it was its only control plane so far).
 pub fn start(me: Ipv4Addr, peers: &BTreeSet<Ipv4Addr>, holding: bool, clock: Time) -> State {
     State {
         me,
-        peers: others(me, peers).map(|ip| (ip, Peer::default())).collect(),
-        claims: BTreeMap::new(),
+        others: Others::new(me, peers),
         role: if holding { Role::Holder } else { Role::Backup },
         term: 0,
         seen: 0,
@@ -165,7 +137,6 @@ pub fn start(me: Ipv4Addr, peers: &BTreeSet<Ipv4Addr>, holding: bool, clock: Tim
         ready: None,
         first: holding,
         due: DOWN,
-        now: Time::ZERO,
         clock,
         doubt: false,
         advertised: None,
@@ -173,10 +144,6 @@ pub fn start(me: Ipv4Addr, peers: &BTreeSet<Ipv4Addr>, holding: bool, clock: Tim
         news: true,
         followed: None,
     }
-}
-
-fn others(me: Ipv4Addr, all: &BTreeSet<Ipv4Addr>) -> impl Iterator<Item = Ipv4Addr> {
-    all.iter().copied().filter(move |ip| *ip != me)
 }
 
 pub fn decide(mut state: State, event: Event, clock: Time) -> (State, Vec<Action>) {
@@ -188,7 +155,7 @@ pub fn decide(mut state: State, event: Event, clock: Time) -> (State, Vec<Action
     match event {
         Event::Tick => {}
         Event::Heard(from, advert) => state.heard(from, advert, &mut actions),
-        Event::Noise(from) => state.noise(from),
+        Event::Noise(from) => state.others.noise(from),
         Event::Health(health) => state.set_health(health),
         Event::Peers(peers) => state.set_peers(&peers),
         Event::Leave => state.leave(&mut actions),
@@ -220,23 +187,27 @@ impl State {
         if self.is_holder() { self.term } else { self.seen }
     }
 
+    fn now(&self) -> Time {
+        self.others.now()
+    }
+
     pub fn alone(&self) -> bool {
-        self.peers.is_empty()
+        self.others.is_empty()
     }
 
     pub fn peers(&self) -> impl Iterator<Item = Ipv4Addr> {
-        self.peers.keys().copied()
+        self.others.ips()
     }
 
     /// Who holds the address, as far as this node knows.
     pub fn holder(&self) -> Option<Ipv4Addr> {
-        if self.is_holder() { Some(self.me) } else { self.claim().map(|(holder, _)| holder) }
+        if self.is_holder() { Some(self.me) } else { self.others.claim() }
     }
 
     /// Of a holder: who held it before and is still there, with connections that go through it.
     pub fn former(&self) -> Option<Ipv4Addr> {
         let former = self.followed.filter(|_| self.is_holder())?;
-        self.fresh().find(|(ip, a)| *ip == former && a.standing != Standing::Leaving).map(|(ip, _)| ip)
+        self.others.fresh().find(|(ip, a)| *ip == former && a.standing != Standing::Leaving).map(|(ip, _)| ip)
     }
 
     /// Where connections to the virtual address go: the ready API servers, or if there is none (a
@@ -244,6 +215,7 @@ impl State {
     /// verdict, so a server is also left out when its node is silent.
     pub fn backends(&self) -> BTreeSet<Ipv4Addr> {
         let mut all: Vec<(Ipv4Addr, Health)> = self
+            .others
             .fresh()
             .filter(|(_, a)| a.standing != Standing::Leaving)
             .map(|(ip, a)| (ip, a.health))
@@ -263,62 +235,24 @@ impl State {
         if ip == self.me {
             return self.health == Health::Down;
         }
-        !self.fresh().any(|(peer, a)| peer == ip && a.health > Health::Down)
-    }
-
-    fn is_recent(&self, at: Time) -> bool {
-        self.now.saturating_sub(at) < DOWN
-    }
-
-    fn fresh(&self) -> impl Iterator<Item = (Ipv4Addr, &Advert)> {
-        let heard = self.peers.iter().filter_map(|(ip, p)| p.heard.as_ref().map(|(at, a)| (*ip, *at, a)));
-        heard.filter(|(_, at, _)| self.is_recent(*at)).map(|(ip, _, advert)| (ip, advert))
-    }
-
-    /// The best claim of another.
-    fn claim(&self) -> Option<(Ipv4Addr, Known)> {
-        self.best_claim(HOPS)
-    }
-
-    /// Of those that were heard so near.
-    fn best_claim(&self, hops: u8) -> Option<(Ipv4Addr, Known)> {
-        let alive = self.claims.iter().filter(|(_, c)| self.evidence(c, hops).is_some());
-        alive.max_by_key(|(ip, c)| (c.term, Reverse(**ip))).map(|(ip, c)| (*ip, *c))
-    }
-
-    /// The nearest that is not too old, with its distance.
-    fn evidence(&self, known: &Known, hops: u8) -> Option<(u8, Time)> {
-        let mut near = (0..=hops).filter_map(|hops| Some((hops, known.heard[usize::from(hops)]?)));
-        near.find(|(_, at)| self.is_recent(*at))
+        !self.others.fresh().any(|(peer, a)| peer == ip && a.health > Health::Down)
     }
 
     /// Is this node in contact, both ways, with a majority of the control planes?
     pub fn has_majority(&self) -> bool {
-        let contact = self.contact();
-        let spoke = |p: &&Peer| p.spoke.is_some_and(|at| self.now.saturating_sub(at) < COUNTED);
-        let counted = 1 + self.peers.values().filter(spoke).count();
-        let proven = self.ready.is_some_and(|at| self.now.saturating_sub(at) < PROVEN);
+        let (contact, size) = (self.others.contact(), self.others.size());
+        let proven = self.ready.is_some_and(|at| self.others.since(at) < PROVEN);
         // With half of them a holder stays: the other half is no majority either.
-        contact * 2 > self.size()
-            || proven && contact * 2 > counted
-            || self.is_holder() && (self.first || proven && contact * 2 == self.size())
-    }
-
-    /// This node and those that hear it and are heard.
-    fn contact(&self) -> usize {
-        let both_ways = |a: &Advert| a.standing != Standing::Leaving && a.hears.contains(&self.me);
-        1 + self.fresh().filter(|(_, a)| both_ways(a)).count()
-    }
-
-    fn size(&self) -> usize {
-        1 + self.peers.len()
+        contact * 2 > size
+            || proven && contact * 2 > self.others.counted()
+            || self.is_holder() && (self.first || proven && contact * 2 == size)
     }
 
     fn standing(&self) -> Standing {
         match (self.role, self.alive_since) {
             (Role::Left, _) => Standing::Leaving,
             (_, None) => Standing::Down,
-            (_, Some(since)) if self.now.saturating_sub(since) < SETTLE => Standing::New,
+            (_, Some(since)) if self.others.since(since) < SETTLE => Standing::New,
             _ => Standing::Fit,
         }
     }
@@ -326,12 +260,12 @@ impl State {
     fn wake(&mut self, clock: Time) {
         let slept = clock.saturating_sub(self.clock);
         self.clock = clock;
-        self.now += slept.min(STALL);
+        self.others.pass(slept.min(STALL));
         if self.health == Health::Ready {
-            self.ready = Some(self.now);
+            self.ready = Some(self.now());
         }
         if slept > STALL {
-            self.due = self.due.max(self.now + DOWN);
+            self.due = self.due.max(self.now() + DOWN);
         }
         if slept > DOWN {
             self.doubt = self.is_holder() && !self.alone();
@@ -339,48 +273,30 @@ impl State {
     }
 
     fn heard(&mut self, from: Ipv4Addr, advert: Advert, actions: &mut Vec<Action>) {
-        let now = self.now;
-        let Some(peer) = self.peers.get(&from) else { return };
-        let before = peer.heard.as_ref();
+        let (claim, successor, term) = (advert.claim, advert.successor, advert.term);
+        let Some(word) = self.others.hear(from, advert) else { return };
         // It waits to be told that it is heard.
-        self.news |= before.is_none_or(|(at, _)| !self.is_recent(*at));
-        let resigned = before.is_some_and(|(_, a)| a.holds(from)) && !advert.holds(from);
-        let spoke = (advert.standing != Standing::Leaving).then_some(now);
-        self.peers.insert(from, Peer { heard: Some((now, advert.clone())), spoke });
-        self.seen = self.seen.max(advert.term);
-        if !advert.holds(from) {
-            self.claims.remove(&from);
-        }
-        self.first &= self.contact() * 2 <= self.size();
-        if let Some(claim) = advert.claim {
+        self.news |= word.comes_back;
+        self.seen = self.seen.max(term);
+        self.first &= self.others.contact() * 2 <= self.others.size();
+        if let Some(claim) = claim {
             self.learn(from, claim, actions);
         }
-        let vacant = self.role == Role::Backup && self.claim().is_none();
-        if vacant && advert.successor == Some(self.me) && self.has_majority() {
+        let vacant = self.role == Role::Backup && self.others.claim().is_none();
+        if vacant && successor == Some(self.me) && self.has_majority() {
             self.take(actions);
-        } else if vacant && resigned {
+        } else if vacant && word.resigns {
             // The one it named, if it named one, gets the time of an advertisement to take over.
-            self.due = now + ADVERTISE;
+            self.due = self.now() + ADVERTISE;
         }
     }
 
     fn learn(&mut self, from: Ipv4Addr, claim: Claim, actions: &mut Vec<Action>) {
-        let Some(holder) = self.peers.get(&claim.holder) else { return };
-        let at = self.now.saturating_sub(claim.age);
-        // What the holder itself has said since outweighs what others heard of it before.
-        let denied = |(said, advert): &(Time, Advert)| !advert.holds(claim.holder) && *said >= at;
-        if !self.is_recent(at) || (from != claim.holder && holder.heard.as_ref().is_some_and(denied)) {
-            return;
-        }
+        let Some(at) = self.others.learn(from, claim) else { return };
         self.seen = self.seen.max(claim.term);
-        let known =
-            self.claims.entry(claim.holder).or_insert(Known { term: claim.term, heard: Default::default() });
-        known.term = known.term.max(claim.term);
-        let heard = &mut known.heard[usize::from(claim.hops.min(HOPS))];
-        *heard = (*heard).max(Some(at));
         self.due = self.due.max(at + DOWN);
         if !self.is_holder() {
-            self.followed = self.claim().map(|(holder, _)| holder);
+            self.followed = self.others.claim();
         } else if (claim.term, Reverse(claim.holder)) > (self.term, Reverse(self.me)) {
             self.followed = Some(claim.holder);
             self.step_down(Why::Replaced, actions);
@@ -390,36 +306,28 @@ impl State {
         }
     }
 
-    fn noise(&mut self, from: Ipv4Addr) {
-        if let Some(peer) = self.peers.get_mut(&from) {
-            peer.spoke = Some(self.now);
-        }
-    }
-
     fn set_health(&mut self, health: Health) {
         self.news |= self.health != health;
         if health == Health::Ready && self.health != Health::Ready {
             // With that this node may have a majority that it had not: it listens first.
-            self.due = self.due.max(self.now + DOWN);
+            self.due = self.due.max(self.now() + DOWN);
         }
         self.health = health;
         (self.alive_since, self.down_since) = match health {
-            Health::Down => (None, self.down_since.or(Some(self.now))),
-            _ => (self.alive_since.or(Some(self.now)), None),
+            Health::Down => (None, self.down_since.or(Some(self.now()))),
+            _ => (self.alive_since.or(Some(self.now())), None),
         };
     }
 
     /// No role changes by that alone.
     fn set_peers(&mut self, peers: &BTreeSet<Ipv4Addr>) {
         self.first |= self.alone() && self.is_holder();
-        let known = |ip| (ip, self.peers.get(&ip).cloned().unwrap_or_default());
-        self.peers = others(self.me, peers).map(known).collect();
-        self.claims.retain(|ip, _| self.peers.contains_key(ip));
+        self.others.set(peers);
         self.news = true;
     }
 
     fn leave(&mut self, actions: &mut Vec<Action>) {
-        let successor = self.is_holder().then(|| self.best(Standing::Down)).flatten();
+        let successor = self.is_holder().then(|| self.others.best(Standing::Down)).flatten();
         if self.is_holder() {
             self.step_down(Why::Lost, actions);
         }
@@ -435,12 +343,12 @@ impl State {
             Role::Backup => {}
             Role::Holder if self.alone() => {}
             Role::Holder if !self.has_majority() => {
-                self.due = self.now + DOWN;
+                self.due = self.now() + DOWN;
                 self.step_down(Why::Lost, actions);
             }
-            Role::Holder if self.down_since.is_some_and(|at| self.now.saturating_sub(at) >= AILING) => {
-                if let Some(successor) = self.best(Standing::Fit) {
-                    self.due = self.now + DOWN;
+            Role::Holder if self.down_since.is_some_and(|at| self.others.since(at) >= AILING) => {
+                if let Some(successor) = self.others.best(Standing::Fit) {
+                    self.due = self.now() + DOWN;
                     self.step_down(Why::Replaced, actions);
                     self.say(Some(successor), actions);
                 }
@@ -450,36 +358,30 @@ impl State {
     }
 
     fn may_take(&self) -> bool {
-        self.now >= self.turn() && self.claim().is_none() && self.has_majority()
+        self.now() >= self.turn() && self.others.claim().is_none() && self.has_majority()
     }
 
     /// When this backup would take the address: those who would do better go first.
     fn turn(&self) -> Time {
         let mine = (self.standing(), Reverse(self.me));
-        let others = self.fresh().filter(|(ip, a)| a.majority && !a.holds(*ip));
-        let better = others.filter(|(ip, a)| (a.standing, Reverse(*ip)) > mine).count();
+        let rivals = self.others.fresh().filter(|(ip, a)| a.majority && !a.holds(*ip));
+        let better = rivals.filter(|(ip, a)| (a.standing, Reverse(*ip)) > mine).count();
         self.due + SKEW * u32::try_from(better).unwrap_or(u32::MAX)
     }
 
     /// How long nothing has to be done, if nothing happens.
     pub fn pause(&self) -> Duration {
-        let advertise = self.advertised.map_or(self.now, |at| at + ADVERTISE);
+        let advertise = self.advertised.map_or(self.now(), |at| at + ADVERTISE);
         let next = match self.role {
-            Role::Backup if self.may_take() => self.now,
+            Role::Backup if self.may_take() => self.now(),
             // What is due but not ours to take is nothing to wait for.
             Role::Backup => {
-                let coming = [self.due, self.turn()].into_iter().filter(|at| *at > self.now);
+                let coming = [self.due, self.turn()].into_iter().filter(|at| *at > self.now());
                 coming.fold(advertise, Time::min)
             }
             _ => advertise,
         };
-        next.saturating_sub(self.now)
-    }
-
-    /// The best peer that stands at least so well.
-    fn best(&self, least: Standing) -> Option<Ipv4Addr> {
-        let able = self.fresh().filter(|(_, a)| a.standing >= least && a.majority);
-        able.max_by_key(|(ip, a)| (a.standing, Reverse(*ip))).map(|(ip, _)| ip)
+        next.saturating_sub(self.now())
     }
 
     fn take(&mut self, actions: &mut Vec<Action>) {
@@ -502,28 +404,24 @@ impl State {
             return;
         }
         self.news |= self.holder() != self.told;
-        if self.news || self.advertised.is_none_or(|at| self.now.saturating_sub(at) >= ADVERTISE) {
+        if self.news || self.advertised.is_none_or(|at| self.others.since(at) >= ADVERTISE) {
             self.say(None, actions);
         }
     }
 
     fn say(&mut self, successor: Option<Ipv4Addr>, actions: &mut Vec<Action>) {
         self.news = false;
-        self.advertised = Some(self.now);
+        self.advertised = Some(self.now());
         self.told = self.holder();
-        let passed_on = self.best_claim(HOPS - 1).and_then(|(holder, known)| {
-            let (hops, at) = self.evidence(&known, HOPS - 1)?;
-            Some(Claim { holder, term: known.term, age: self.now.saturating_sub(at), hops: hops + 1 })
-        });
         let own = Claim { holder: self.me, term: self.term, age: Duration::ZERO, hops: 0 };
         actions.push(Action::Send(Advert {
             term: self.term(),
             standing: self.standing(),
             health: if self.role == Role::Left { Health::Down } else { self.health },
-            claim: if self.is_holder() { Some(own) } else { passed_on },
+            claim: if self.is_holder() { Some(own) } else { self.others.pass_on() },
             successor,
             majority: self.role != Role::Left && self.has_majority(),
-            hears: self.fresh().map(|(ip, _)| ip).collect(),
+            hears: self.others.fresh().map(|(ip, _)| ip).collect(),
         }));
     }
 }

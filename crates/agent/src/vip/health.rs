@@ -1,29 +1,31 @@
 //! The health of this node's own API server.
 //!
 //! Two questions, because they have different costs of being wrong. `/livez` without its etcd check
-//! is about the process alone: it must come soon, or the server hangs (a slow disk delays etcd, not
-//! this). `/readyz` is about everything behind it, and only decides whether new connections go
-//! there. Before its roles exist a server answers 403 to strangers, and 401 where they are not
+//! is about the process alone (a slow disk delays etcd, not this). While no answer comes, the CPU time
+//! of the process tells a server that hangs from one on a busy machine. `/readyz` is about everything
+//! behind it, and only decides whether new connections go there. Before its roles exist a server answers 403 to strangers, and 401 where they are not
 //! allowed: it serves, and more we cannot know.
 
 use std::net::SocketAddrV4;
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Result;
 use model::node_spec::Health;
+use nix::unistd::Pid;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::probe::Probe;
+use super::server::Progress;
 
 const LIVE: Question = Question {
     path: "/livez?exclude=etcd",
     every: Duration::from_millis(200),
-    // This alone is the debounce of a hang: one long wait tolerates a busy machine better than two
-    // short ones that add up to the same.
+    // Of a server that uses no CPU time meanwhile.
     patience: Duration::from_millis(600),
-    // A machine that boots three of them is slow: who has just answered late is waited for longer.
-    longest: Duration::from_millis(1800),
+    // A machine that is busy many times over makes it slow, and connections to it live on.
+    longest: Duration::from_secs(10),
     late_is_lost: true,
 };
 
@@ -38,11 +40,15 @@ const READY: Question = Question {
 /// After a failure the next question comes sooner.
 const AGAIN: Duration = Duration::from_millis(50);
 const FAILURES: u32 = 2;
+/// Between two looks at the CPU time of a server that does not answer.
+const LOOK: Duration = Duration::from_millis(100);
 
 struct Question {
     path: &'static str,
     every: Duration,
+    /// An answer is late after this time without progress,
     patience: Duration,
+    /// and after this time in any case.
     longest: Duration,
     /// One answer that did not come in time is enough.
     late_is_lost: bool,
@@ -57,8 +63,14 @@ enum Answer {
     Late,
 }
 
+/// The API server, as far as it is known.
+pub struct Server {
+    pub target: SocketAddrV4,
+    pub pid: watch::Receiver<Option<Pid>>,
+}
+
 /// Asks forever and tells the verdict.
-pub async fn watch(target: SocketAddrV4, verdict: &watch::Sender<Health>) -> Result<()> {
+pub async fn watch(server: &Server, verdict: &watch::Sender<Health>) -> Result<()> {
     let (live, ready) = (watch::Sender::new(Answer::No), watch::Sender::new(Answer::No));
     let (mut live_seen, mut ready_seen) = (live.subscribe(), ready.subscribe());
     let conclude = async {
@@ -72,8 +84,8 @@ pub async fn watch(target: SocketAddrV4, verdict: &watch::Sender<Health>) -> Res
         }
     };
     tokio::select! {
-        result = keep_asking(&LIVE, target, live) => result,
-        result = keep_asking(&READY, target, ready) => result,
+        result = keep_asking(&LIVE, server, live) => result,
+        result = keep_asking(&READY, server, ready) => result,
         () = conclude => Ok(()),
     }
 }
@@ -86,22 +98,14 @@ fn health(live: Answer, ready: Answer) -> Health {
     }
 }
 
-async fn keep_asking(question: &Question, target: SocketAddrV4, told: watch::Sender<Answer>) -> Result<()> {
-    let mut probe = Probe::new(target)?;
+async fn keep_asking(question: &Question, server: &Server, told: watch::Sender<Answer>) -> Result<()> {
+    let mut probe = Probe::new(server.target)?;
     let mut failures = 0;
-    let mut usual = Duration::ZERO;
     loop {
         let asked = Instant::now();
-        let answer = match timeout(question.patience(usual), probe.get(question.path)).await {
-            Err(_) => Answer::Late,
-            Ok(Err(_)) => Answer::No,
-            Ok(Ok((status, _))) => judge(status),
-        };
+        let answer = ask(question, &mut probe, Progress::watch(*server.pid.borrow())).await;
         let well = matches!(answer, Answer::Yes | Answer::Unknown);
         failures = if well { 0 } else { failures + 1 };
-        if well {
-            usual = slowest(usual, asked.elapsed());
-        }
         if well || failures >= FAILURES || (question.late_is_lost && answer == Answer::Late) {
             told.send_if_modified(|before| std::mem::replace(before, answer) != answer);
         }
@@ -110,15 +114,23 @@ async fn keep_asking(question: &Question, target: SocketAddrV4, told: watch::Sen
     }
 }
 
-impl Question {
-    fn patience(&self, usual: Duration) -> Duration {
-        (usual * 4).clamp(self.patience, self.longest)
+async fn ask(question: &Question, probe: &mut Probe, mut progress: Progress) -> Answer {
+    let asked = Instant::now();
+    let mut answer = pin!(probe.get(question.path));
+    loop {
+        match timeout(LOOK, &mut answer).await {
+            Ok(Ok((status, _))) => return judge(status),
+            Ok(Err(_)) => return Answer::No,
+            Err(_) if question.is_late(progress.stands_still(), asked.elapsed()) => return Answer::Late,
+            Err(_) => {}
+        }
     }
 }
 
-/// The slowest answer of late, forgotten in a few seconds.
-fn slowest(before: Duration, answer: Duration) -> Duration {
-    answer.max(before.mul_f64(0.9))
+impl Question {
+    fn is_late(&self, stands_still: Duration, waited: Duration) -> bool {
+        stands_still >= self.patience || waited >= self.longest
+    }
 }
 
 fn judge(status: u16) -> Answer {
@@ -134,14 +146,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_answers_late_is_waited_for_longer() {
+    fn a_slow_server_is_waited_for_longer_than_one_that_hangs() {
         let ms = Duration::from_millis;
-        assert_eq!(LIVE.patience(Duration::ZERO), ms(600));
-        assert_eq!(LIVE.patience(ms(20)), ms(600));
-        assert_eq!(LIVE.patience(ms(250)), ms(1000));
-        assert_eq!(LIVE.patience(ms(599)), ms(1800));
-        let later = (0..15).fold(ms(500), |usual, _| slowest(usual, ms(5)));
-        assert!(later < ms(110), "{later:?} after 3 seconds");
+        assert!(!LIVE.is_late(ms(500), ms(500)));
+        assert!(LIVE.is_late(ms(600), ms(600)));
+        assert!(!LIVE.is_late(ms(100), ms(5000)));
+        assert!(LIVE.is_late(ms(100), ms(10_000)));
     }
 
     #[test]

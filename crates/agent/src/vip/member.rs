@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use model::node_spec::{Election, Health, VipState};
+use nix::unistd::Pid;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, watch};
@@ -24,7 +25,7 @@ use super::announce::Announcements;
 use super::arp::Arp;
 use super::balance::Way;
 use super::election::{self, Action, DOWN, Event, State, Time, Why};
-use super::health;
+use super::health::{self, Server};
 use super::socket::Socket;
 
 /// With no peer to listen to there is nothing to hurry for.
@@ -43,6 +44,8 @@ pub struct Settings {
     /// See `election::start`.
     pub holding: bool,
     pub peers: watch::Receiver<BTreeSet<Ipv4Addr>>,
+    /// The API server's process.
+    pub server: watch::Receiver<Option<Pid>>,
     pub leave: CancellationToken,
     pub told: mpsc::UnboundedSender<Told>,
 }
@@ -73,7 +76,7 @@ pub fn spawn(settings: Settings) -> Result<()> {
 
 /// Until it is told to leave.
 async fn take_part(settings: Settings) -> Result<()> {
-    let Settings { me, election, seal, link, arp, holding, peers, leave, told } = settings;
+    let Settings { me, election, seal, link, arp, holding, peers, server, leave, told } = settings;
     let socket = Socket::open(me, election.port, &link, seal).await?;
     let state = election::start(me, &peers.borrow(), holding, Time::ZERO);
     let clock = Instant::now();
@@ -94,7 +97,7 @@ async fn take_part(settings: Settings) -> Result<()> {
         election,
         told,
     };
-    member.serve(peers, leave).await
+    member.serve(peers, server, leave).await
 }
 
 struct Member {
@@ -120,9 +123,10 @@ impl Member {
     async fn serve(
         &mut self,
         mut peers: watch::Receiver<BTreeSet<Ipv4Addr>>,
+        server: watch::Receiver<Option<Pid>>,
         leave: CancellationToken,
     ) -> Result<()> {
-        let (mut health, _asking) = self.watch_health();
+        let (mut health, _asking) = self.watch_health(server);
         let mut last = self.now();
         self.step(Event::Tick);
         loop {
@@ -161,13 +165,13 @@ impl Member {
     }
 
     /// Asking ends with what is returned.
-    fn watch_health(&self) -> (watch::Receiver<Health>, JoinSet<()>) {
+    fn watch_health(&self, pid: watch::Receiver<Option<Pid>>) -> (watch::Receiver<Health>, JoinSet<()>) {
         let (verdict, health) = watch::channel(Health::Down);
-        let target = SocketAddrV4::new(self.me, self.election.api_port);
+        let server = Server { target: SocketAddrV4::new(self.me, self.election.api_port), pid };
         let told = self.told.clone();
         let mut asking = JoinSet::new();
         asking.spawn_local(async move {
-            if let Err(e) = health::watch(target, &verdict).await {
+            if let Err(e) = health::watch(&server, &verdict).await {
                 let _ = told.send(Told::Warning(format!("watch the API server: {e:#}")));
             }
             // Without an answer nothing changes any more.

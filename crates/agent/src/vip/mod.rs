@@ -22,9 +22,11 @@ mod election;
 mod flows;
 mod health;
 mod member;
+mod others;
 pub mod probe;
 mod realtime;
 mod replay;
+mod server;
 mod socket;
 
 pub use arp::Arp;
@@ -36,7 +38,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use model::node_spec::{Election, ElectionKey, Peers};
+use model::node_spec::{Election, ElectionKey, Health, Peers};
+use nix::unistd::Pid;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::sleep;
@@ -135,6 +138,8 @@ struct Attended {
     election: Election,
     service: Service,
     peers: watch::Sender<BTreeSet<Ipv4Addr>>,
+    /// The API server's process.
+    server: watch::Sender<Option<Pid>>,
     leave: CancellationToken,
     told: mpsc::UnboundedReceiver<Told>,
     jobs: mpsc::UnboundedSender<Job>,
@@ -155,6 +160,7 @@ impl Attended {
         let net = netlink::Netlink::open()?;
         let link = net.link(&place.link).await?.with_context(|| format!("there is no {}", place.link))?;
         let (peers, known_peers) = watch::channel(place.control_planes());
+        let (server, known_server) = watch::channel(None);
         let (tell, told) = mpsc::unbounded_channel();
         let leave = CancellationToken::new();
         member::spawn(Settings {
@@ -165,12 +171,13 @@ impl Attended {
             arp: Arp::listen(link.index, net.mac(&place.link).await?)?,
             holding,
             peers: known_peers,
+            server: known_server,
             leave: leave.clone(),
             told: tell,
         })?;
         let (jobs, queue) = mpsc::unbounded_channel();
         let worker = spawn_local(aftermath::work(place.reaper.clone(), service, place.link.clone(), queue));
-        let attended = Attended { election, service, peers, leave, told, jobs, worker };
+        let attended = Attended { election, service, peers, server, leave, told, jobs, worker };
         // The member answers for it now.
         address::take_off(&place.link, attended.election.vip).await?;
         Ok(attended)
@@ -212,6 +219,10 @@ impl Attended {
             Told::Warning(line) => tracing::warn!("virtual address: {line}"),
             Told::State(state, since) => {
                 let mut known = node.state.borrow_mut();
+                let was_up = known.vip.as_ref().is_some_and(|vip| vip.health > Health::Down);
+                if state.health > Health::Down && !was_up {
+                    self.server.send_replace(server::find(self.service.me, self.service.port));
+                }
                 (known.vip, known.vip_since) = (Some(state), since);
             }
             Told::Job(job) => {

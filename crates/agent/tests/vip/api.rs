@@ -1,7 +1,7 @@
 //! A double of an API server: says over TLS that it is well, and who it is.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -9,6 +9,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 pub const PORT: u16 = 8443;
+/// For so long it works on a question, and answers no other.
+pub const BUSY: Duration = Duration::from_secs(3);
 
 pub fn run(address: &str) -> Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve(address.to_owned()))
@@ -45,6 +47,11 @@ async fn talk(tls: TlsAcceptor, stream: TcpStream, me: String) -> Result<()> {
         }
         if question.starts_with(b"GET /never ") {
             tokio::time::sleep(Duration::MAX).await;
+        }
+        if question.starts_with(b"GET /busy ") {
+            // No other is answered meanwhile: there is one thread.
+            let began = Instant::now();
+            while began.elapsed() < BUSY {}
         }
         let body = if question.starts_with(b"GET /who ") { me.as_str() } else { "ok" };
         let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());

@@ -115,6 +115,11 @@ pub fn wait_forever(vip: Ipv4Addr, count: usize) -> Vec<JoinHandle<Instant>> {
     std::iter::repeat_with(|| spawn_local(one())).take(count).collect()
 }
 
+/// Until the server has done its work.
+pub async fn keep_busy(server: Ipv4Addr) -> Result<()> {
+    Probe::new(SocketAddrV4::new(server, PORT))?.get("/busy").await.map(drop)
+}
+
 /// Connections that are kept, and who answered on each.
 pub struct Kept(Vec<(Probe, Ipv4Addr)>);
 

@@ -71,6 +71,7 @@ async fn story(lab: &mut Lab, rounds: u32) -> Result<()> {
     partial_cuts(lab, &watcher).await.context("some links cut")?;
     standing_still(lab, &watcher).await.context("an agent that waits for the kernel")?;
     drop(watcher);
+    busy_server(lab).await.context("a server that works and does not answer")?;
     kept_connections(lab).await.context("connections through the holder")?;
     waiting_clients(lab).await.context("clients of a hanging server")?;
     frozen_agent(lab).await.context("a frozen agent")?;
@@ -279,6 +280,20 @@ async fn standing_still(lab: &mut Lab, watcher: &Watcher) -> Result<()> {
     ensure(terms.iter().all(|t| *t == term), || format!("term {term} became {terms:?}"))?;
     ensure(lab.holders() == [holder], || format!("the address moved to {:?}", lab.holders()))?;
     ensure(watcher.longest_gap(began) < Duration::from_secs(1), || "clients noticed".to_owned())
+}
+
+/// The holder's API server is late, but uses the processor: the address stays, and its connections live.
+async fn busy_server(lab: &mut Lab) -> Result<()> {
+    let holder = lab.one_holder(Duration::ZERO).await?;
+    let (ip, term) = (lab.nodes[holder].ip, lab.nodes[holder].term()?);
+    let mut kept = client::Kept::open(VIP, 9).await?;
+    client::keep_busy(ip).await?;
+    let terms: Vec<u64> = lab.nodes.iter().map(|n| n.term()).collect::<Result<_>>()?;
+    ensure(terms.iter().all(|t| *t == term), || format!("term {term} became {terms:?}"))?;
+    println!("vip: a busy server kept the address");
+    let (lived, of) = kept.ask_again(Ipv4Addr::UNSPECIFIED).await;
+    ensure(lived == of, || format!("only {lived} of {of} connections lived on"))?;
+    settled(lab, 3).await
 }
 
 /// The holder's API server hangs and the address moves: connections through it to other servers live on.

@@ -114,7 +114,9 @@ pub async fn save(ctx: &Ctx, stores: &Stores, name: &str) -> Result<Option<Saved
     let Some(node) = holder(stores, name).await? else { return Ok(None) };
     let file = format!("manykube-{}.tar", uuid::Uuid::new_v4());
     let saved = Saved(drivers::machine::var_dir(&ctx.home, &node.name).join("tmp").join(&file));
-    let output = run(ctx, &node, &ctr(&["images", "export", &format!("/var/tmp/{file}"), name])).await?;
+    // By its transfer service ctr may end, with exit code 0, before it has written all that containerd sent.
+    let argv = ctr(&["images", "export", "--local", &format!("/var/tmp/{file}"), name]);
+    let output = run(ctx, &node, &argv).await?;
     succeeded(&node, &output, &format!("save {name}"))?;
     Ok(Some(saved))
 }
