@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use crate::{Lab, eventually};
 
 /// One that runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
     pub name: String,
     init: u32,
@@ -64,6 +64,16 @@ impl Machine {
     #[track_caller]
     pub fn term(&self) -> u64 {
         self.election().and_then(|vip| vip["term"].as_u64()).expect("an election")
+    }
+
+    /// What is done in the machine's network, by a thread of its own.
+    pub fn in_network<T: Send>(&self, body: impl FnOnce() -> T + Send) -> T {
+        let network = std::fs::File::open(format!("/proc/{}/ns/net", self.init)).expect("its network");
+        let entered = || {
+            nix::sched::setns(network, nix::sched::CloneFlags::CLONE_NEWNET).expect("enter it");
+            body()
+        };
+        std::thread::scope(|scope| scope.spawn(entered).join().expect("no panic"))
     }
 
     /// How many API servers it spreads connections over. Asked with the machine's own nft: one of

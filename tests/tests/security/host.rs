@@ -1,4 +1,4 @@
-//! What a cluster makes of its host: what others had open, who may be its router, and for whom it is one.
+//! What a cluster makes of its host: what others had open, and for whom it is a router.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -34,20 +34,6 @@ pub fn nothing_that_was_open_is_in_a_node(lab: &Lab) {
         let ran = manykube_with_a_leak(lab, &[node, &["--", open]].concat());
         assert_eq!(ran.text(), "0", "{}", ran.stderr);
     }
-}
-
-/// Neither the host nor a node takes a router or an address from who says that it is one (IPv6).
-pub fn no_router_beyond_a_bridge(lab: &Lab, bridge: &str) {
-    let of_bridge = Path::new("/proc/sys/net/ipv6/conf").join(bridge);
-    if !of_bridge.exists() {
-        println!("left out: this kernel has no IPv6");
-        return;
-    }
-    let setting = |name: &str| std::fs::read_to_string(of_bridge.join(name)).expect("a setting");
-    let all = ["accept_ra", "autoconf", "disable_ipv6"].map(|name| setting(name).trim().to_owned());
-    assert_eq!(all, ["0", "0", "1"]);
-    let node = lab.manykube(&["ssh", "--", "cat /proc/sys/net/ipv6/conf/eth0/accept_ra"]).ok();
-    assert_eq!(node.text(), "0");
 }
 
 /// While the cluster is up; the rule itself is tried in crates/drivers/src/native/forwarding.rs.

@@ -4,6 +4,7 @@ mod host;
 mod identities;
 mod leaks;
 mod pods;
+mod router;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -42,7 +43,7 @@ fn what_the_document_promises() {
     host::forwards_for_machines_only();
     leaks::no_private_packet_leaves_the_host(&lab, &uplink);
     let bridge = bridge();
-    host::no_router_beyond_a_bridge(&lab, &bridge);
+    router::is_not_believed(&lab, &bridge);
     ports(&lab, &bridge);
     unreachable_from_outside(&uplink);
     identities::strangers_are_refused();
