@@ -7,11 +7,11 @@
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use model::node_spec::{Election, Health, VipState};
-use nix::unistd::Pid;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, watch};
@@ -26,6 +26,7 @@ use super::arp::Arp;
 use super::balance::Way;
 use super::election::{self, Action, DOWN, Event, State, Time, Why};
 use super::health::{self, Server};
+use super::server::Process;
 use super::socket::Socket;
 
 /// With no peer to listen to there is nothing to hurry for.
@@ -45,7 +46,7 @@ pub struct Settings {
     pub holding: bool,
     pub peers: watch::Receiver<BTreeSet<Ipv4Addr>>,
     /// The API server's process.
-    pub server: watch::Receiver<Option<Pid>>,
+    pub server: watch::Receiver<Option<Arc<Process>>>,
     pub leave: CancellationToken,
     pub told: mpsc::UnboundedSender<Told>,
 }
@@ -123,7 +124,7 @@ impl Member {
     async fn serve(
         &mut self,
         mut peers: watch::Receiver<BTreeSet<Ipv4Addr>>,
-        server: watch::Receiver<Option<Pid>>,
+        server: watch::Receiver<Option<Arc<Process>>>,
         leave: CancellationToken,
     ) -> Result<()> {
         let (mut health, _asking) = self.watch_health(server);
@@ -165,13 +166,17 @@ impl Member {
     }
 
     /// Asking ends with what is returned.
-    fn watch_health(&self, pid: watch::Receiver<Option<Pid>>) -> (watch::Receiver<Health>, JoinSet<()>) {
+    fn watch_health(
+        &self,
+        process: watch::Receiver<Option<Arc<Process>>>,
+    ) -> (watch::Receiver<Health>, JoinSet<()>) {
         let (verdict, health) = watch::channel(Health::Down);
-        let server = Server { target: SocketAddrV4::new(self.me, self.election.api_port), pid };
+        let server = Server { target: SocketAddrV4::new(self.me, self.election.api_port), process };
         let told = self.told.clone();
         let mut asking = JoinSet::new();
         asking.spawn_local(async move {
-            if let Err(e) = health::watch(&server, &verdict).await {
+            let log = |line| drop(told.send(Told::Log(line)));
+            if let Err(e) = health::watch(&server, &verdict, &log).await {
                 let _ = told.send(Told::Warning(format!("watch the API server: {e:#}")));
             }
             // Without an answer nothing changes any more.

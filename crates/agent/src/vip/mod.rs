@@ -35,11 +35,11 @@ pub use probe::OWN_API_MARK;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use model::node_spec::{Election, ElectionKey, Health, Peers};
-use nix::unistd::Pid;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::sleep;
@@ -51,6 +51,7 @@ use advert::Seal;
 use aftermath::Job;
 use balance::{Service, Way};
 use member::{Settings, Told};
+use server::Process;
 
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -139,7 +140,7 @@ struct Attended {
     service: Service,
     peers: watch::Sender<BTreeSet<Ipv4Addr>>,
     /// The API server's process.
-    server: watch::Sender<Option<Pid>>,
+    server: watch::Sender<Option<Arc<Process>>>,
     leave: CancellationToken,
     told: mpsc::UnboundedReceiver<Told>,
     jobs: mpsc::UnboundedSender<Job>,
@@ -221,7 +222,7 @@ impl Attended {
                 let mut known = node.state.borrow_mut();
                 let was_up = known.vip.as_ref().is_some_and(|vip| vip.health > Health::Down);
                 if state.health > Health::Down && !was_up {
-                    self.server.send_replace(server::find(self.service.me, self.service.port));
+                    self.server.send_replace(Process::find(self.service.me, self.service.port).map(Arc::new));
                 }
                 (known.vip, known.vip_since) = (Some(state), since);
             }

@@ -1,27 +1,42 @@
-//! The process that serves the API on this node: which one it is, and whether it runs.
+//! The process that serves the API on this node: which one it is, and whether it was stopped.
 
+use std::fs::File;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Duration;
-
-use nix::time::{clock_getcpuclockid, clock_gettime};
-use nix::unistd::Pid;
-use tokio::time::Instant;
 
 /// State of a socket in the kernel's table.
 const LISTEN: &str = "0A";
 
-/// The process that listens on this address and port. Reads many files of /proc, so it is not for the
-/// election's thread.
-pub fn find(ip: Ipv4Addr, port: u16) -> Option<Pid> {
-    let tables =
-        ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| std::fs::read_to_string(path).unwrap_or_default());
-    let inode = tables.iter().find_map(|table| listener(table, ip, port))?;
-    let socket = format!("socket:[{inode}]");
-    let pids =
-        std::fs::read_dir("/proc").ok()?.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
-    let mut pids = pids.filter(|pid: &i32| has_open(Path::new(&format!("/proc/{pid}/fd")), &socket));
-    pids.next().map(Pid::from_raw)
+/// A process, by a file that tells its state: open already, because the election's thread opens none.
+pub struct Process(File);
+
+impl Process {
+    /// The process that listens on this address and port. Reads many files of /proc, so it is not for the
+    /// election's thread.
+    pub fn find(ip: Ipv4Addr, port: u16) -> Option<Process> {
+        let tables =
+            ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| std::fs::read_to_string(path).unwrap_or_default());
+        let inode = tables.iter().find_map(|table| listener(table, ip, port))?;
+        let socket = format!("socket:[{inode}]");
+        let pids = std::fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.path());
+        let mut pids = pids.filter(|dir| has_open(&dir.join("fd"), &socket));
+        File::open(pids.next()?.join("stat")).ok().map(Process)
+    }
+
+    /// It gets no processor time, whether it wants it or not: a signal has stopped it, or it has ended.
+    pub fn is_stopped(&self) -> bool {
+        let mut text = [0; 256];
+        let length = self.0.read_at(&mut text, 0).unwrap_or(0);
+        is_stopped(&text[..length])
+    }
+}
+
+/// Of what /proc/PID/stat says.
+fn is_stopped(stat: &[u8]) -> bool {
+    // The name of the program is in brackets, and may have any bytes in it.
+    let state = stat.iter().rposition(|b| *b == b')').and_then(|end| stat.get(end + 2));
+    state.is_none_or(|state| b"TtZXx".contains(state))
 }
 
 /// The inode of the listening socket, of a table such as /proc/net/tcp.
@@ -42,41 +57,14 @@ fn has_open(fds: &Path, target: &str) -> bool {
     fds.flatten().any(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to.as_os_str() == target))
 }
 
-/// Since when a process has used no CPU time. A server on a busy machine is slow, but it uses what it
-/// gets; one that hangs uses none. The kernel tells in one call, which opens no file and waits for no lock.
-pub struct Progress {
-    pid: Option<Pid>,
-    used: Option<Duration>,
-    since: Instant,
-}
-
-impl Progress {
-    /// Of an unknown process there is never any.
-    pub fn watch(pid: Option<Pid>) -> Progress {
-        Progress { pid, used: pid.and_then(cpu_time), since: Instant::now() }
-    }
-
-    /// How long it has used none, as far as it was looked at.
-    pub fn stands_still(&mut self) -> Duration {
-        let used = self.pid.and_then(cpu_time);
-        if used.is_some() && used != self.used {
-            (self.used, self.since) = (used, Instant::now());
-        }
-        self.since.elapsed()
-    }
-}
-
-fn cpu_time(pid: Pid) -> Option<Duration> {
-    let time = clock_gettime(clock_getcpuclockid(pid).ok()?).ok()?;
-    Some(time.into())
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
     use std::process::Command;
 
     use nix::sys::signal::{Signal, kill};
+    use nix::sys::wait::{WaitPidFlag, waitpid};
+    use nix::unistd::Pid;
 
     use super::*;
 
@@ -94,28 +82,20 @@ mod tests {
     }
 
     #[test]
-    fn finds_itself() {
-        let socket = TcpListener::bind("[::]:0").unwrap();
-        assert_eq!(find(Ipv4Addr::LOCALHOST, socket.local_addr().unwrap().port()), Some(Pid::this()));
-    }
-
-    #[test]
-    fn a_stopped_process_stands_still() {
-        let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    fn a_stopped_process_is_known_by_its_state() {
+        let own = TcpListener::bind("[::]:0").unwrap();
+        let me = Process::find(Ipv4Addr::LOCALHOST, own.local_addr().unwrap().port()).unwrap();
+        assert!(!me.is_stopped());
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = Pid::from_raw(child.id().try_into().unwrap());
-        let mut progress = Progress::watch(Some(pid));
-        let began = Instant::now();
-        while progress.stands_still() >= began.elapsed() {
-            std::thread::yield_now();
-        }
+        let process = Process(File::open(format!("/proc/{pid}/stat")).unwrap());
+        assert!(!process.is_stopped());
         kill(pid, Signal::SIGSTOP).unwrap();
-        let began = Instant::now();
-        while progress.stands_still() < Duration::from_millis(200) {
-            assert!(began.elapsed() < Duration::from_secs(60), "it moves");
-            std::thread::yield_now();
-        }
+        waitpid(pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
+        assert!(process.is_stopped());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(cpu_time(pid).is_none());
+        assert!(process.is_stopped(), "it has ended");
+        assert!(is_stopped(b"7 (a) R (b) T 1 2") && !is_stopped(b"7 (a) T (b) D 1 2"));
     }
 }
