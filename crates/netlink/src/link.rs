@@ -62,15 +62,16 @@ impl Netlink {
     pub async fn bridge(&self, name: &str, mac: [u8; 6]) -> Result<Link> {
         let bridge = LinkBridge::new(name).address(mac.to_vec()).build();
         let made = self.handle.link().add(bridge).execute().await;
-        if let Err(e) = made
-            && errno(&e) != Some(EEXIST)
-        {
-            return Err(e).with_context(|| format!("make bridge {name}"));
+        let is_old = made.as_ref().is_err_and(|e| errno(e) == Some(EEXIST));
+        if !is_old {
+            made.with_context(|| format!("make bridge {name}"))?;
         }
         let link = self.link(name).await?.with_context(|| format!("bridge {name} vanished"))?;
         refuse_ipv6(name)?;
         self.up(link.index).await?;
-        self.keep_mac(&link).await?;
+        if is_old {
+            self.keep_mac(&link).await?;
+        }
         Ok(link)
     }
 
