@@ -107,7 +107,7 @@ fn text(value: &Value) -> String {
 /// The logs of this start and of the machines' agents since their boot tell of no kubeadm at all.
 fn nobody_joined(lab: &Lab) {
     let mut logs = vec![lab.home().join("logs/lastStart.txt")];
-    logs.extend(NODES.map(|n| lab.home().join("machines").join(n).join("shared/agent.log")));
+    logs.extend(NODES.map(|n| lab.home().join("machines").join(n).join("var/log/manykube/agent.log")));
     for log in logs {
         let said = read(&log);
         let told = said.lines().find(|l| l.contains("kubeadm") || l.to_lowercase().contains("join"));

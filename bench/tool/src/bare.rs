@@ -2,20 +2,22 @@
 //! `kubeadm init` and `kubeadm join` find on a fresh host with a container runtime.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use bootstrap::paths;
-use drivers::machine::shared_dir;
 use drivers::native::Native;
-use drivers::{Driver, Io, MachineSpec};
+use drivers::{Driver, MachineSpec};
 use futures::future::try_join_all;
 use image::{NodeImage, Store};
 use ipnet::Ipv4Net;
 use model::cluster::{Network, Wait};
 use model::node_spec::{Kubelet, NodeFile, NodeNetwork, NodeSpec, PEERS_PATH, Peers, SPEC_PATH};
 use model::{Cluster, DriverKind, Home, Node, address, names};
+use protocol::ExecEvent;
+use protocol::messages::Start;
 
 pub const PROFILE: &str = "bare";
 /// The benchmark has a network namespace of its own: every subnet is free.
@@ -42,11 +44,11 @@ pub async fn up(home: &Home, count: u32) -> Result<()> {
     let cluster = cluster(count, version)?;
     let driver = Native::new(home.clone());
     driver.network_up(&cluster).await?;
-    try_join_all(cluster.nodes.iter().map(|node| boot(home, &driver, &cluster, node, &image))).await?;
+    try_join_all(cluster.nodes.iter().map(|node| boot(&driver, &cluster, node, &image))).await?;
     Ok(())
 }
 
-async fn boot(home: &Home, driver: &Native, cluster: &Cluster, node: &Node, image: &NodeImage) -> Result<()> {
+async fn boot(driver: &Native, cluster: &Cluster, node: &Node, image: &NodeImage) -> Result<()> {
     let spec = MachineSpec {
         name: cluster.machine(node),
         cluster: cluster.clone(),
@@ -63,9 +65,10 @@ async fn boot(home: &Home, driver: &Native, cluster: &Cluster, node: &Node, imag
     };
     driver.create(&spec).await?;
     driver.boot(&spec).await?;
+    let agent = protocol::Node::open(&spec.name, driver.connect(&spec.name).await?).await?;
     loop {
         // The kubelet is started last.
-        match agent::client::state(&shared_dir(home, &spec.name)) {
+        match agent.state().await {
             Ok(state) if state.problem.is_some() => {
                 bail!("machine {}: {}", spec.name, state.problem.unwrap_or_default())
             }
@@ -163,9 +166,17 @@ pub async fn down(home: &Home) -> Result<()> {
     driver.network_down(PROFILE, true).await
 }
 
-/// With our own input and output; ends as the command does.
+/// With our own output; ends as the command does.
 pub async fn run(home: &Home, machine: &str, argv: &[&str]) -> Result<u8> {
-    let argv: Vec<String> = argv.iter().map(|&a| a.to_owned()).collect();
-    let output = Native::new(home.clone()).run(machine, &argv, Io::Inherit { tty: false }).await?;
-    Ok(u8::try_from(output.code).unwrap_or(1))
+    let argv = argv.iter().map(|&a| a.to_owned()).collect();
+    let node = protocol::Node::open(machine, Native::new(home.clone()).connect(machine).await?).await?;
+    let mut exec = node.exec(Start { argv, ..Start::default() }).await?;
+    drop(exec.take_input());
+    loop {
+        match exec.next().await? {
+            ExecEvent::Stdout(data) => std::io::stdout().write_all(&data)?,
+            ExecEvent::Stderr(data) => std::io::stderr().write_all(&data)?,
+            ExecEvent::Exit(code) => return Ok(u8::try_from(code).unwrap_or(1)),
+        }
+    }
 }

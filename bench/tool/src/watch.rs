@@ -8,10 +8,10 @@ use anyhow::{Context, Result, bail};
 use bootstrap::Identity;
 use bootstrap::api::{self, Client, Health};
 use bootstrap::pki::Pair;
+use drivers::Driver;
 use drivers::docker::Docker;
-use drivers::machine::read_file;
+use drivers::machine::files;
 use drivers::native::Native;
-use drivers::{Driver, Io};
 use futures::future::join_all;
 use k8s_openapi::ByteString;
 use model::{Home, address, names};
@@ -65,8 +65,11 @@ pub async fn run(home: &Home, wanted: &Wanted) -> Result<()> {
             let ask = |machine: String| {
                 let (driver, dns) = (&driver, &dns);
                 async move {
-                    let answer = driver.run(&machine, dns, Io::Captured { stdin: Vec::new() }).await;
-                    if answer.is_ok_and(|a| a.code == 0) { None } else { Some(machine) }
+                    let ask = async {
+                        let node = protocol::Node::open(&machine, driver.connect(&machine).await?).await?;
+                        anyhow::Ok(node.run(dns, Vec::new()).await?)
+                    };
+                    if ask.await.is_ok_and(|a| a.code == 0) { None } else { Some(machine) }
                 }
             };
             silent = join_all(silent.into_iter().map(ask)).await.into_iter().flatten().collect();
@@ -117,7 +120,7 @@ fn clients(home: &Home, machine: &str, wanted: &Wanted) -> Option<Vec<Client>> {
 
 /// Who may ask from the first moment on, as `kubeadm init` made him.
 fn kubeadms(home: &Home, machine: &str) -> Result<Identity> {
-    let text = read_file(home, machine, "/etc/kubernetes/super-admin.conf").context("not there yet")?;
+    let text = files::read(home, machine, "/etc/kubernetes/super-admin.conf").context("not there yet")?;
     let config: Value = serde_saphyr::from_str(std::str::from_utf8(&text)?).context("not written yet")?;
     let field = |pointer: &str| -> Result<String> {
         let value = config.pointer(pointer).with_context(|| format!("no {pointer}"))?;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use model::node_spec::{NodeState, SHARED_DIR, SOCKET_NAME};
+use model::node_spec::{NodeState, RUN_DIR, SOCKET_NAME};
 
 /// An agent answers from memory; one that does not within this time is stuck.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -17,6 +17,11 @@ const LONGEST: u64 = 16 << 20;
 
 /// The state of the node that shares `dir` with the host.
 pub fn state(dir: &Path) -> Result<NodeState> {
+    serde_json::from_slice(&document(dir)?).context("understand the agent's answer")
+}
+
+/// The same as the agent wrote it.
+pub fn document(dir: &Path) -> Result<Vec<u8>> {
     // Through the directory's descriptor, because a socket's path may not be longer than 107 bytes.
     let opened = fs_err::File::open(dir)?;
     let path = format!("/proc/self/fd/{}/{SOCKET_NAME}", opened.as_raw_fd());
@@ -25,11 +30,11 @@ pub fn state(dir: &Path) -> Result<NodeState> {
     stream.set_read_timeout(Some(PATIENCE)).context("set a time limit")?;
     let mut document = Vec::new();
     stream.take(LONGEST).read_to_end(&mut document).context("read the agent's answer")?;
-    serde_json::from_slice(&document).context("understand the agent's answer")
+    Ok(document)
 }
 
 pub fn print() -> ExitCode {
-    match state(Path::new(SHARED_DIR)).and_then(|s| Ok(serde_json::to_string_pretty(&s)?)) {
+    match state(Path::new(RUN_DIR)).and_then(|s| Ok(serde_json::to_string_pretty(&s)?)) {
         Ok(text) => {
             println!("{text}");
             ExitCode::SUCCESS

@@ -4,14 +4,14 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use model::node_spec::{HOLD_NAME, Hold, SHARED_DIR};
+use model::node_spec::{HOLD_NAME, Hold, RUN_DIR};
 
 use crate::document;
 use crate::poweroff::stop_service;
 use crate::state::Node;
 
 pub async fn follow(node: Rc<Node>) {
-    let mut wishes = document::follow(Path::new(SHARED_DIR).join(HOLD_NAME), Hold::default());
+    let mut wishes = document::follow(Path::new(RUN_DIR).join(HOLD_NAME), Hold::default());
     loop {
         let hold = wishes.borrow_and_update().clone();
         // Told first: who ends now must not be started again.

@@ -18,7 +18,7 @@ use crate::state::Node;
 use crate::vip::{self, Place};
 use crate::{
     boot_id, capacity, cni, docker, document, files, hold, load_balancer, log, network, peers, poweroff,
-    prepare, resize, routes, socket, ssh, sysctl,
+    prepare, resize, routes, serve, socket, ssh, sysctl,
 };
 
 pub fn run() -> ExitCode {
@@ -46,6 +46,7 @@ async fn live() -> Result<()> {
     let spec: NodeSpec = serde_json::from_slice(&text).with_context(|| format!("read {SPEC_PATH}"))?;
     let node = Rc::new(Node::new(spec));
     socket::serve(node.clone())?;
+    serve::listen(reaper.clone())?;
     spawn_local(log::rotate());
     spawn_local(hold::follow(node.clone()));
 

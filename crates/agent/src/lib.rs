@@ -26,6 +26,7 @@ mod prepare;
 mod reaper;
 mod resize;
 mod routes;
+mod serve;
 mod service;
 mod socket;
 mod ssh;
@@ -44,11 +45,12 @@ pub fn main(args: &[OsString]) -> ExitCode {
             eprintln!("manykube agent init runs only as the first process of a node");
             ExitCode::FAILURE
         }
+        Some("serve") => serve::run(),
         Some("state") => client::print(),
         Some("dial") => dial::run(args.get(1..).unwrap_or_default()),
         Some("etcd-progress") => etcd_log::run(args.get(1..).unwrap_or_default()),
         _ => {
-            eprintln!("usage: manykube agent init|state|dial|etcd-progress");
+            eprintln!("usage: manykube agent init|serve|state|dial|etcd-progress");
             ExitCode::FAILURE
         }
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use model::node_spec::{LOG_DIR, SHARED_DIR};
+use model::node_spec::LOG_DIR;
 
 const LARGEST: u64 = 10 << 20;
 const KEPT: u32 = 3;
@@ -26,9 +26,7 @@ pub async fn rotate() {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let _ = tokio::task::spawn_blocking(|| {
-            for dir in [LOG_DIR, SHARED_DIR] {
-                cut_large(Path::new(dir), LARGEST);
-            }
+            cut_large(Path::new(LOG_DIR), LARGEST);
         })
         .await;
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use anyhow::{Context, Result};
-use model::node_spec::{SHARED_DIR, SOCKET_NAME};
+use model::node_spec::{RUN_DIR, SOCKET_NAME};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixListener;
 use tokio::task::spawn_local;
@@ -14,7 +14,7 @@ use crate::state::Node;
 
 /// One connection, one document, no questions: there is only one to ask so far.
 pub fn serve(node: Rc<Node>) -> Result<()> {
-    let path = Path::new(SHARED_DIR).join(SOCKET_NAME);
+    let path = Path::new(RUN_DIR).join(SOCKET_NAME);
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).with_context(|| format!("listen on {}", path.display()))?;
     fs_err::set_permissions(&path, PermissionsExt::from_mode(0o600))?;

@@ -1,8 +1,9 @@
 //! The images of one node: its containerd, and where its disk is.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::containerd::Client;
 
@@ -18,8 +19,13 @@ pub struct Node {
 }
 
 impl Node {
-    pub async fn connect(name: &str, socket: &Path, var: PathBuf) -> Result<Node> {
-        let client = Client::connect(socket).await.with_context(|| format!("node {name}"))?;
+    pub async fn connect<F, R, S>(name: &str, dial: F, var: PathBuf) -> Result<Node>
+    where
+        F: Fn() -> R + Send + 'static,
+        R: Future<Output = std::io::Result<S>> + Send + 'static,
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let client = Client::connect(dial).await.with_context(|| format!("node {name}"))?;
         Ok(Node { name: name.to_owned(), client, var })
     }
 

@@ -14,6 +14,7 @@ use model::node_config::Port;
 use model::node_spec::NodeFile;
 use model::{Cluster, DriverKind, Fault};
 use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::faults::Faults;
 
@@ -86,8 +87,25 @@ pub trait Driver: Send + Sync {
     /// What can be done to its machines on purpose.
     fn faults(&self) -> &dyn Faults;
 
-    /// Runs a command in a running machine.
-    async fn run(&self, machine: &str, argv: &[String], io: Io) -> Result<Output>;
+    /// A fresh byte stream to the agent of a machine that runs.
+    async fn connect(&self, machine: &str) -> Result<Stream, NoStream>;
+}
+
+/// A byte stream to an agent. Nothing may rely on closing one direction only.
+pub type Stream = Box<dyn ByteStream>;
+
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum NoStream {
+    #[error("machine {0} is not running")]
+    NotRunning(String),
+    #[error("machine {0} is frozen: nothing can run in it until it is thawed")]
+    Frozen(String),
+    #[error("the agent of {machine} does not answer: {why}")]
+    Silent { machine: String, why: String },
 }
 
 /// All that a driver needs to know of a node.
@@ -140,19 +158,4 @@ pub enum MachineState {
 pub enum Notice {
     Told(String),
     Warning(String),
-}
-
-/// What a command in a machine is connected to.
-pub enum Io {
-    /// Output is collected, input is what is given.
-    Captured { stdin: Vec<u8> },
-    /// The caller's own input and output; with a terminal in the node if asked for.
-    Inherit { tty: bool },
-}
-
-#[derive(Debug, Clone, Default)]
-pub struct Output {
-    pub code: i32,
-    pub stdout: Vec<u8>,
-    pub stderr: Vec<u8>,
 }

@@ -9,10 +9,10 @@ mod lock;
 pub mod machine;
 pub mod native;
 mod process;
-mod terminal;
+pub mod terminal;
 pub mod user_namespace;
 
-pub use driver::{Bind, Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
+pub use driver::{Bind, Driver, Machine, MachineSpec, MachineState, NoStream, Notice, Stream};
 pub use faults::{Faults, Loss};
 pub use native::{MTU, cgroup_v1};
 pub use process::{Handle, Identity, boot_id, identify};

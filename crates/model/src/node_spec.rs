@@ -17,9 +17,11 @@ pub const ELECTION_PATH: &str = "/etc/manykube/election.json";
 pub const DOCKER_PATH: &str = "/etc/manykube/docker.json";
 /// The agent's own program in the node.
 pub const AGENT_PATH: &str = "/usr/local/bin/manykube";
-/// A directory shared with the host: the agent's socket and the logs live here.
-pub const SHARED_DIR: &str = "/run/manykube";
+/// The agent's own, gone with the boot: its socket, for programs of the node.
+pub const RUN_DIR: &str = "/run/manykube";
 pub const SOCKET_NAME: &str = "agent.sock";
+/// The descriptor under which an agent finds the listening socket of its channel, where the host made one.
+pub const CHANNEL_FD: i32 = 3;
 /// Also there, so that it is gone with the boot: what the host wants to stand still ([`Hold`]).
 pub const HOLD_NAME: &str = "hold.json";
 /// Who may log in, and what the node is known by (SSH).
@@ -31,6 +33,10 @@ pub const STATIC_POD_DIR: &str = "/etc/kubernetes/manifests";
 pub const EARLY_API: &str = "manykube_early";
 /// The API server's.
 pub const API_SERVER_POD: &str = "kube-apiserver.yaml";
+/// What is on a node's own disk, where it has one.
+pub const DISK_DIR: &str = "/var/lib/kubelet";
+/// What fills that disk on purpose, in that directory.
+pub const FILL_NAME: &str = ".fault-fill-disk";
 /// Logs of the supervised services (in the node).
 pub const LOG_DIR: &str = "/var/log/manykube";
 

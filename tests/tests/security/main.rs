@@ -147,7 +147,7 @@ fn files(lab: &Lab) {
     for machine in ["minikube", "minikube-m02"] {
         let dir = lab.home().join("machines").join(machine);
         let mode = |path: PathBuf| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
-        assert_eq!((mode(dir.clone()), mode(dir.join("shared/agent.sock"))), (0o700, 0o600));
+        assert_eq!((mode(dir.clone()), mode(dir.join("channel.sock"))), (0o700, 0o600));
     }
 }
 

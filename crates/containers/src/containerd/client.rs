@@ -1,13 +1,12 @@
 //! The connection, and one call on it.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::Stream;
 use http::uri::PathAndQuery;
 use hyper_util::rt::TokioIo;
 use prost::Message;
-use tokio::net::UnixStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::transport::{Channel, Endpoint, Uri};
 use tonic::{Code, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
@@ -51,11 +50,16 @@ pub struct Client {
 }
 
 impl Client {
-    pub async fn connect(socket: &Path) -> Result<Client, Error> {
-        let path: PathBuf = socket.to_owned();
+    /// `dial` opens a stream to its socket, also again after containerd was restarted.
+    pub async fn connect<F, R, S>(dial: F) -> Result<Client, Error>
+    where
+        F: Fn() -> R + Send + 'static,
+        R: Future<Output = std::io::Result<S>> + Send + 'static,
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
         let connector = tower::service_fn(move |_: Uri| {
-            let path = path.clone();
-            async move { Ok::<_, std::io::Error>(TokioIo::new(UnixStream::connect(path).await?)) }
+            let dialled = dial();
+            async move { Ok::<_, std::io::Error>(TokioIo::new(dialled.await?)) }
         });
         // The address is only a name: the connector knows where to go.
         let endpoint = Endpoint::from_static("http://containerd").connect_timeout(CONNECT);

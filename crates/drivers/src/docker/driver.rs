@@ -15,13 +15,13 @@ use ipnet::Ipv4Net;
 use model::{Cluster, DriverKind, Fault, Reason};
 
 use super::container::{self, is_missing};
-use super::{Address, Docker, engine, image, network, podman, pull, refused, size};
-use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
+use super::{Address, Docker, connect, engine, image, network, podman, pull, refused, size};
+use crate::driver::{Driver, Machine, MachineSpec, MachineState, NoStream, Notice, Stream};
 use crate::faults::Faults;
 use crate::machine::{self, Paths};
 use crate::native::cgroup::{Cgroup, Version};
 use crate::native::launch::Launch;
-use crate::native::{command, faults, guard, host, lender};
+use crate::native::{faults, guard, host, lender};
 use crate::process;
 
 #[async_trait]
@@ -104,7 +104,6 @@ impl Driver for Docker {
         let paths = Paths::new(&self.home, &spec.name);
         paths.forget_init()?;
         machine::fresh_dir(&paths.work())?;
-        machine::fresh_dir(&paths.shared())?;
         let agent = crate::agent::program(&self.home)?;
         let launch = Launch {
             machine: spec.name.clone(),
@@ -250,16 +249,12 @@ impl Driver for Docker {
         self
     }
 
-    async fn run(&self, machine: &str, argv: &[String], io: Io) -> Result<Output> {
-        let (Some(init), Some(cgroup)) = (Paths::new(&self.home, machine).running(), self.cgroup(machine)?)
-        else {
-            bail!("machine {machine} is not running")
-        };
-        // Whoever entered would stand still with the others.
-        if self.is_frozen(machine).await {
-            bail!("machine {machine} is frozen: nothing can run in it until it is thawed");
-        }
-        command::run(init.pid, &cgroup, argv, io).await
+    async fn connect(&self, machine: &str) -> Result<Stream, NoStream> {
+        let client = self
+            .client()
+            .await
+            .map_err(|fault| NoStream::Silent { machine: machine.to_owned(), why: fault.to_string() })?;
+        connect::connect(client, machine).await
     }
 }
 

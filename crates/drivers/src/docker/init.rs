@@ -25,8 +25,8 @@ pub fn main() -> ExitCode {
     };
     eprintln!("{error:#}");
     // Where whoever waits for the machine looks; nobody else would tell.
-    let log = Paths::at(MACHINE).shared().join("agent.log");
-    let _ = std::fs::write(log, format!("{error:#}\n"));
+    let log = Paths::at(MACHINE).var().join("log/manykube/agent.log");
+    let _ = base::atomic::replace(&log, format!("{error:#}\n").as_bytes(), 0o644);
     ExitCode::FAILURE
 }
 
@@ -48,5 +48,6 @@ fn begin() -> Result<Never> {
         }
     }
     let disk = disk::open(&paths)?;
-    run_agent(&launch, &paths, disk)
+    // The engine's exec is the channel.
+    run_agent(&launch, &paths, disk, None)
 }

@@ -5,6 +5,7 @@
 //! the node's own files over the image. So a container is only a machine that runs: it is made when the
 //! machine boots, and whoever removes it takes nothing away that `start` cannot make again.
 
+mod connect;
 mod container;
 mod driver;
 mod engine;

@@ -1,34 +1,22 @@
 //! A machine's disk of its own: a file with a file system in it, of which only as much is on the host's disk as
 //! was ever used. Without one, a machine shares the host's disk.
 
-use std::fs::File;
-use std::io::ErrorKind;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use model::{Fault, Home, Reason};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::stat::major;
-use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
-use rustix::io::Errno;
 
-use super::{Paths, files};
+use super::Paths;
 use crate::native::borrowed::in_image;
-use crate::native::loop_device::MAJOR;
 
 /// In the machine's directory.
 pub const DISK: &str = "disk.img";
-/// The kubelet's, which is on the disk.
-const DIRECTORY: &str = "/var/lib/kubelet";
-/// What fills a disk on purpose, in that directory.
-pub const FILL: &str = ".fault-fill-disk";
 const MKFS: &str = "/usr/sbin/mke2fs";
 /// Root has no blocks of its own, and nothing is written that can be zero as well.
 const OPTIONS: [&str; 7] =
@@ -69,73 +57,18 @@ pub fn has_disk(home: &Home, machine: &str) -> bool {
     Paths::new(home, machine).has_disk()
 }
 
-/// Leaves the disk of a machine that runs only so many bytes, until `free` or the end of the host; also over a boot of
-/// the machine.
-pub fn fill(home: &Home, machine: &str, leave: u64) -> Result<()> {
+/// The disk is to be full, also after a boot of the machine, until `is_free` or the end of the host.
+pub fn is_full(home: &Home, machine: &str) -> Result<()> {
     let paths = Paths::new(home, machine);
     if !paths.has_disk() {
         return Err(shares_the_disk(machine).into());
     }
-    // The disk, and nothing that will be covered by it in a moment.
-    ensure!(
-        own(home, machine, DIRECTORY)?.is_some(),
-        "the disk of {machine} is not in its place yet: try again"
-    );
-    fs_err::write(paths.full_mark(), crate::boot_id())?;
-    let file = files::create(home, machine, &inside(), 0o600)?;
-    let mut length = 0;
-    let mut most = u64::MAX;
-    loop {
-        let fs = fstatvfs(&file).context("look at the disk")?;
-        let block = fs.f_frsize.max(1);
-        let more = (fs.f_bavail * block).saturating_sub(leave).min(most) / block * block;
-        if more == 0 {
-            return Ok(());
-        }
-        match fallocate(&file, FallocateFlags::empty(), length, more) {
-            Ok(()) => length += more,
-            // What it takes to remember so much is not there as well.
-            Err(Errno::NOSPC) => most = more / 2,
-            Err(e) => return Err(e).with_context(|| format!("fill the disk of {machine}")),
-        }
-    }
+    Ok(base::atomic::replace(&paths.full_mark(), crate::boot_id().as_bytes(), 0o600)?)
 }
 
-/// Of a machine that is off the next boot takes it away.
-pub fn free(home: &Home, machine: &str) -> Result<()> {
-    let paths = Paths::new(home, machine);
-    if let Err(e) = fs_err::remove_file(paths.full_mark())
-        && e.kind() != ErrorKind::NotFound
-    {
-        return Err(e.into());
-    }
-    match paths.running() {
-        Some(_) => files::remove(home, machine, &inside()),
-        None => Ok(()),
-    }
-}
-
-fn inside() -> String {
-    format!("{DIRECTORY}/{FILL}")
-}
-
-/// A directory of the disk in a machine that runs; `None` where another file system is seen there, because the machine
-/// begins or ends.
-fn own(home: &Home, machine: &str, directory: &str) -> Result<Option<File>> {
-    let Some(opened) = files::open(home, machine, directory)? else { return Ok(None) };
-    let device = opened.metadata()?.dev();
-    Ok((major(device) == MAJOR).then_some(opened))
-}
-
-/// Has the directory `below` one of the disk's anything in it? `None` where that cannot be seen.
-pub fn has_entries(home: &Home, machine: &str, directory: &str, below: &str) -> Option<bool> {
-    let opened = own(home, machine, directory).ok()??;
-    // By what is open: the machine may end between two looks.
-    match std::fs::read_dir(format!("/proc/self/fd/{}/{below}", opened.as_raw_fd())) {
-        Ok(mut entries) => Some(entries.next().is_some()),
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Some(false),
-        Err(_) => None,
-    }
+/// Of a machine that is off the next boot gives the space back.
+pub fn is_free(home: &Home, machine: &str) -> Result<()> {
+    Ok(base::atomic::remove(&Paths::new(home, machine).full_mark())?)
 }
 
 fn shares_the_disk(machine: &str) -> Fault {

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use model::node_spec::{AGENT_PATH, NodeFile};
 use model::{DriverKind, Home};
 
+use super::files::put_quickly;
 use super::{Paths, disk};
 use crate::driver::MachineSpec;
 
@@ -35,7 +36,7 @@ pub async fn configure(home: &Home, spec: &MachineSpec) -> Result<()> {
     }
     let files = spec.files.clone();
     let place_all = move || {
-        files.iter().try_for_each(|file| place(&paths, file))?;
+        files.iter().try_for_each(|file| put_quickly(&paths, file))?;
         write_out(paths.dir())
     };
     tokio::task::spawn_blocking(place_all).await?
@@ -48,7 +49,7 @@ fn make(paths: &Paths, spec: &MachineSpec, driver: DriverKind) -> Result<()> {
     let building = Paths::at(parent.join(format!(".{}{NEW}", spec.name)));
     remove_dir(building.dir())?;
     std::fs::DirBuilder::new().mode(0o700).create(building.dir()).context("make the machine's directory")?;
-    for dir in [building.upper(), building.work(), building.merged(), building.var(), building.shared()] {
+    for dir in [building.upper(), building.work(), building.merged(), building.var()] {
         fs_err::create_dir(dir)?;
     }
     spec.image.clone_var(&building.var()).context("fill the machine's /var")?;
@@ -56,10 +57,10 @@ fn make(paths: &Paths, spec: &MachineSpec, driver: DriverKind) -> Result<()> {
         disk::make(&building, mib, &spec.image.rootfs())?;
     }
     for file in &spec.files {
-        place(&building, file)?;
+        put_quickly(&building, file)?;
     }
-    place(&building, &NodeFile::new(AGENT_PATH, 0o755, Vec::new()))?;
-    place(&building, &NodeFile::new("/etc/hostname", 0o644, format!("{}\n", spec.name)))?;
+    put_quickly(&building, &NodeFile::new(AGENT_PATH, 0o755, Vec::new()))?;
+    put_quickly(&building, &NodeFile::new("/etc/hostname", 0o644, format!("{}\n", spec.name)))?;
     let record = serde_json::json!({
         "ConfigVersion": 3,
         "DriverName": driver.to_string(),
@@ -98,19 +99,6 @@ pub fn discard(paths: &Paths) -> Result<()> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
         renamed => renamed.map_err(Into::into).and_then(|()| remove_dir(&gone)),
     }
-}
-
-fn place(paths: &Paths, file: &NodeFile) -> Result<()> {
-    let relative = file.path.trim_start_matches('/');
-    let target = match relative.strip_prefix("var/") {
-        Some(in_var) => paths.var().join(in_var),
-        None => paths.upper().join(relative),
-    };
-    if let Some(parent) = target.parent() {
-        fs_err::create_dir_all(parent)?;
-    }
-    fs_err::write(&target, &file.data)?;
-    fs_err::set_permissions(&target, PermissionsExt::from_mode(file.mode)).map_err(Into::into)
 }
 
 /// What a creation or a removal left that was cut short.

@@ -8,12 +8,8 @@ mod look;
 mod make;
 mod paths;
 
-pub(crate) use disk::FILL;
 pub(crate) use homes::note;
 pub use homes::{User, on_image, other_user};
-pub use look::{
-    driver_of, has_file, init_of, look_at, of_home, read_file, root_of, shared_dir, var_dir, wait_end,
-    write_file,
-};
+pub use look::{driver_of, init_of, log, of_home, var_dir, wait_end};
 pub(crate) use make::{configure, create, discard, fresh_dir, sweep};
 pub(crate) use paths::Paths;

@@ -63,10 +63,6 @@ impl Paths {
         std::fs::read_to_string(self.full_mark()).is_ok_and(|boot| boot == crate::boot_id())
     }
 
-    pub fn shared(&self) -> PathBuf {
-        self.dir.join("shared")
-    }
-
     pub fn launch_file(&self) -> PathBuf {
         self.dir.join("launch.json")
     }

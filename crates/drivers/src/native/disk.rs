@@ -17,7 +17,7 @@ use rustix::mount::{
 
 use super::loop_device;
 use crate::lock;
-use crate::machine::{FILL, Paths};
+use crate::machine::Paths;
 
 /// An end takes this long at most to let go of the disk.
 const IN_USE: Duration = Duration::from_secs(10);
@@ -80,7 +80,7 @@ impl Disk {
             fs_err::create_dir_all(&own)?;
             fs_err::set_permissions(&own, std::fs::Permissions::from_mode(mode))?;
             if name == "kubelet" && !self.full {
-                remove(&own.join(FILL))?;
+                remove(&own.join(model::node_spec::FILL_NAME))?;
             }
             fs_err::create_dir_all(place)?;
             refresh(place, &own)?;

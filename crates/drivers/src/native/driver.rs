@@ -16,8 +16,8 @@ use tokio::process::Command;
 
 use super::cgroup::{Cgroup, Limits};
 use super::launch::Launch;
-use super::{Native, command, faults, firewall, guard, host, lender, network, preflight};
-use crate::driver::{Driver, Io, Machine, MachineSpec, MachineState, Notice, Output};
+use super::{Native, connect, faults, firewall, guard, host, lender, network, preflight};
+use crate::driver::{Driver, Machine, MachineSpec, MachineState, NoStream, Notice, Stream};
 use crate::faults::Faults;
 use crate::machine::{self, Paths, fresh_dir};
 use crate::process::Handle;
@@ -181,15 +181,16 @@ impl Driver for Native {
         self
     }
 
-    async fn run(&self, machine: &str, argv: &[String], io: Io) -> Result<Output> {
+    async fn connect(&self, machine: &str) -> Result<Stream, NoStream> {
         let paths = Paths::new(&self.home, machine);
-        let Some(identity) = paths.running() else { bail!("machine {machine} is not running") };
-        let cgroup = Cgroup::of(machine, paths.dir())?;
-        // Whoever entered would stand still with the others.
-        if cgroup.is_frozen() {
-            bail!("machine {machine} is frozen: nothing can run in it until it is thawed");
+        if paths.running().is_none() {
+            return Err(NoStream::NotRunning(machine.to_owned()));
         }
-        command::run(identity.pid, &cgroup, argv, io).await
+        // Its socket takes connections, and nothing would answer.
+        if self.is_frozen(machine).await {
+            return Err(NoStream::Frozen(machine.to_owned()));
+        }
+        connect::connect(machine, &paths).await
     }
 }
 
@@ -214,7 +215,6 @@ impl Native {
         };
         fs_err::write(paths.launch_file(), serde_json::to_vec(&launch)?)?;
         fresh_dir(&paths.work())?;
-        fresh_dir(&paths.shared())?;
 
         let mut launcher = Command::new("/proc/self/exe");
         launcher.arg(super::LAUNCH).arg(paths.dir());

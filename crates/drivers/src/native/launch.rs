@@ -12,6 +12,7 @@
 
 use std::ffi::{CString, OsString};
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,7 +23,7 @@ use nix::unistd::{ForkResult, execve, fork, sethostname, setsid};
 use serde::{Deserialize, Serialize};
 
 use super::disk::{self, Disk};
-use super::mounts;
+use super::{connect, mounts};
 use crate::driver::Bind;
 use crate::machine::Paths;
 use crate::process;
@@ -60,6 +61,7 @@ pub fn main(args: &[OsString]) -> ExitCode {
 
 fn launch(dir: &OsString) -> Result<()> {
     let paths = Paths::at(dir);
+    let channel = connect::listen(&paths)?;
     let launch: Launch = serde_json::from_slice(&fs_err::read(paths.launch_file())?)?;
     let disk = disk::open(&paths)?;
     launch.cgroup.enter()?;
@@ -86,7 +88,7 @@ fn launch(dir: &OsString) -> Result<()> {
             if go_read.read_exact(&mut go).is_err() {
                 std::process::exit(1);
             }
-            let failure = match become_init(&launch, &paths, disk) {
+            let failure = match become_init(&launch, &paths, disk, channel) {
                 Err(e) => e,
                 Ok(never) => match never {},
             };
@@ -111,13 +113,18 @@ fn launch(dir: &OsString) -> Result<()> {
 
 pub enum Never {}
 
-fn become_init(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<Never> {
+fn become_init(launch: &Launch, paths: &Paths, disk: Option<Disk>, channel: OwnedFd) -> Result<Never> {
     sethostname(&launch.machine).context("set the host name")?;
-    run_agent(launch, paths, disk)
+    run_agent(launch, paths, disk, Some(channel))
 }
 
 /// In a mount namespace of its own.
-pub fn run_agent(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<Never> {
+pub fn run_agent(
+    launch: &Launch,
+    paths: &Paths,
+    disk: Option<Disk>,
+    channel: Option<OwnedFd>,
+) -> Result<Never> {
     mounts::enter_root(launch, paths, disk)?;
     let agent = CString::new(model::node_spec::AGENT_PATH)?;
     let argv = [agent.clone(), c"agent".to_owned(), c"init".to_owned()];
@@ -129,12 +136,14 @@ pub fn run_agent(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<N
     // Whatever the command had open is not the machine's; its output goes to the launch log.
     let null = fs_err::File::open("/dev/null")?;
     nix::unistd::dup2_stdin(&null).context("detach stdin")?;
-    let log = fs_err::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(std::path::Path::new(model::node_spec::SHARED_DIR).join("agent.log"))?;
+    let log = std::path::Path::new(model::node_spec::LOG_DIR).join("agent.log");
+    fs_err::create_dir_all(model::node_spec::LOG_DIR)?;
+    // Of this boot only: its last line is why a machine ended.
+    base::atomic::remove(&log)?;
+    let log = fs_err::OpenOptions::new().create(true).append(true).open(log)?;
     nix::unistd::dup2_stdout(&log).context("detach stdout")?;
     nix::unistd::dup2_stderr(&log).context("detach stderr")?;
+    channel.map_or(Ok(()), connect::hand_over)?;
     match execve(&agent, &argv, &environment) {
         Ok(never) => match never {},
         Err(e) => Err(anyhow!(e))

@@ -8,11 +8,10 @@ pub(crate) mod binds;
 pub(crate) mod borrowed;
 mod bypass;
 pub(crate) mod cgroup;
-pub(crate) mod command;
 mod commands;
+mod connect;
 pub(crate) mod disk;
 mod driver;
-mod enter;
 pub(crate) mod faults;
 mod firewall;
 mod forwarding;
@@ -26,7 +25,6 @@ pub(crate) mod mounts;
 mod needs;
 pub(crate) mod network;
 pub(crate) mod preflight;
-mod pty;
 mod settings;
 
 use std::ffi::OsString;
@@ -41,14 +39,12 @@ pub use network::MTU;
 
 /// Programs of ours that must start single-threaded, because namespaces belong to threads.
 pub const LAUNCH: &str = "native-launch";
-pub const ENTER: &str = "native-enter";
 pub const MOUNT: &str = "native-mount";
 
-/// Runs `native-launch`, `native-enter` or `native-mount` when the command was called as such.
+/// Runs `native-launch` or `native-mount` when the command was called as such.
 pub fn entry(command: &str, args: &[OsString]) -> Option<ExitCode> {
     let main = match command {
         LAUNCH => launch::main,
-        ENTER => enter::main,
         MOUNT => mount::main,
         _ => return None,
     };

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use model::node_spec::{AGENT_PATH, SHARED_DIR};
+use model::node_spec::{AGENT_PATH, RUN_DIR};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::{chdir, pivot_root};
@@ -45,9 +45,8 @@ pub fn enter_root(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<
     special("sysfs", &root.join("sys"), "sysfs", MsFlags::empty(), "")?;
     special("tmpfs", &root.join("run"), "tmpfs", MsFlags::MS_NOSUID, "mode=755")?;
     special("tmpfs", &root.join("tmp"), "tmpfs", MsFlags::MS_NOSUID, "mode=1777")?;
-    let shared = root.join(SHARED_DIR.trim_start_matches('/'));
-    fs_err::create_dir_all(&shared)?;
-    bind(&paths.shared(), &shared)?;
+    let run = root.join(RUN_DIR.trim_start_matches('/'));
+    fs_err::create_dir_all(&run)?;
     devices(&root.join("dev"))?;
     cgroups(launch, &root.join("sys/fs/cgroup"))?;
     optional(&root);

@@ -1,14 +1,14 @@
 //! `cp`: a file from here to a node, from a node to here, or from node to node.
 
-use std::fs::File;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use drivers::machine::files;
-use model::{Cluster, Fault, Node, Reason};
+use model::{Cluster, Fault, Reason};
+use tokio::io::AsyncRead;
 
 use super::cluster as common;
+use crate::core;
 use crate::ctx::Ctx;
 
 #[derive(Debug, Clone, clap::Args)]
@@ -66,50 +66,67 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
             let node = common::node(&cluster, Some(node))?;
             common::require_node(&cluster, node, &seen)?;
         }
-        Ok(())
+        copy(ctx, &cluster, &source, &target)
+            .await
+            .with_context(|| format!("copy {} to {}", args.source, args.target))
     })?;
-    let mut from = open(ctx, &cluster, &source)?;
-    let metadata = from.metadata().with_context(|| format!("look at {}", args.source))?;
-    if metadata.is_dir() {
-        return Err(is_directory(&args.source).into());
-    }
-    let mut to = create(ctx, &cluster, &source, &target, metadata.permissions().mode() & 0o777)?;
-    std::io::copy(&mut from, &mut to).with_context(|| format!("copy {} to {}", args.source, args.target))?;
     Ok(0)
 }
 
-fn machine(cluster: &Cluster, name: &str) -> Result<String, Fault> {
-    common::node(cluster, Some(name)).map(|n: &Node| cluster.machine(n))
+/// The agent of the node on that side, if it is a node's.
+async fn agent(ctx: &Ctx, cluster: &Cluster, side: &Side<'_>) -> Result<Option<protocol::Node>> {
+    let Some(name) = side.node else { return Ok(None) };
+    let machine = cluster.machine(common::node(cluster, Some(name))?);
+    Ok(Some(core::driver_of(ctx, &machine).node(&machine).await?))
 }
 
-fn open(ctx: &Ctx, cluster: &Cluster, side: &Side<'_>) -> Result<File> {
-    let missing = || Fault::new(Reason::PathMissing, format!("There is no file {}", side.path));
-    match side.node {
-        Some(node) => Ok(files::open(&ctx.home, &machine(cluster, node)?, side.path)?.ok_or_else(missing)?),
-        None => match File::open(side.path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(missing().into()),
-            opened => opened.with_context(|| format!("open {}", side.path)),
-        },
-    }
-}
+/// What is read, and its mode.
+type Source = (Box<dyn AsyncRead + Send + Unpin>, u32);
 
-/// A target that is a directory gets the source's name.
-fn create(ctx: &Ctx, cluster: &Cluster, source: &Side<'_>, target: &Side<'_>, mode: u32) -> Result<File> {
-    let machine = target.node.map(|node| machine(cluster, node)).transpose()?;
-    let is_dir = target.path.ends_with('/')
-        || match &machine {
-            Some(machine) => files::is_dir(&ctx.home, machine, target.path)?,
-            None => Path::new(target.path).is_dir(),
-        };
-    let name = Path::new(source.path).file_name().context("the source has no name")?;
-    let path = if is_dir { Path::new(target.path).join(name) } else { target.path.into() };
-    if let Some(machine) = machine {
-        return files::create(&ctx.home, &machine, &path.to_string_lossy(), mode);
+async fn copy(ctx: &Ctx, cluster: &Cluster, source: &Side<'_>, target: &Side<'_>) -> Result<()> {
+    let (mut data, mode) = open(agent(ctx, cluster, source).await?.as_ref(), source.path).await?;
+    let to = agent(ctx, cluster, target).await?;
+    let path = place(to.as_ref(), source.path, target.path).await?;
+    if let Some(node) = to {
+        return Ok(node.put_stream(&path.to_string_lossy(), mode, data).await?);
     }
     if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
         fs_err::create_dir_all(parent)?;
     }
-    Ok(fs_err::File::create(&path)?.into_parts().0)
+    let mut file = tokio::fs::File::from_std(fs_err::File::create(&path)?.into_parts().0);
+    tokio::io::copy(&mut data, &mut file).await?;
+    Ok(tokio::io::AsyncWriteExt::flush(&mut file).await?)
+}
+
+async fn open(node: Option<&protocol::Node>, path: &str) -> Result<Source> {
+    let missing = || Fault::new(Reason::PathMissing, format!("There is no file {path}"));
+    if let Some(node) = node {
+        let found = node.get(path).await?.ok_or_else(missing)?;
+        if found.info.directory {
+            return Err(is_directory(path).into());
+        }
+        return Ok((found.data, found.info.mode & 0o777));
+    }
+    let file = match std::fs::File::open(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(missing().into()),
+        opened => opened.with_context(|| format!("open {path}"))?,
+    };
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(is_directory(path).into());
+    }
+    Ok((Box::new(tokio::fs::File::from_std(file)), metadata.permissions().mode() & 0o777))
+}
+
+/// A target that is a directory gets the source's name.
+async fn place(node: Option<&protocol::Node>, source: &str, target: &str) -> Result<PathBuf> {
+    let is_dir = target.ends_with('/')
+        || match node {
+            Some(node) => node.get(target).await?.is_some_and(|found| found.info.directory),
+            None => Path::new(target).is_dir(),
+        };
+    let name = Path::new(source).file_name().context("the source has no name")?;
+    Ok(if is_dir { Path::new(target).join(name) } else { target.into() })
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     let cluster = common::load(ctx)?;
     let node = common::node(&cluster, args.node.as_deref())?;
     ctx.run(common::require_running(ctx, &cluster))?;
-    let key = core::ssh_host_key(ctx, &cluster.machine(node))?;
+    let key = ctx.run(core::ssh_host_key(ctx, &cluster.machine(node)))?;
     let line = known_hosts_line(&node.ip.to_string(), &key);
     if !args.append_known {
         print(&line);

@@ -18,7 +18,8 @@ pub fn run(ctx: &Ctx, args: &Args) -> Result<u8> {
     let node = common::node(&cluster, args.node.as_deref())?;
     let machine = cluster.machine(node);
     // Where there is no machine there is only a place for its key, as in minikube.
-    let path = core::ssh_key(ctx, &machine).unwrap_or_else(|_| ctx.home.machine(&machine).join("id_rsa"));
+    let path =
+        ctx.run(core::ssh_key(ctx, &machine)).unwrap_or_else(|_| ctx.home.machine(&machine).join("id_rsa"));
     print(&format!("{}\n", path.display()));
     Ok(0)
 }

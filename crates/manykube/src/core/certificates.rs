@@ -18,7 +18,7 @@ pub fn look(home: &Home, cluster: &Cluster) -> Result<Option<Found>> {
 pub fn of_node(home: &Home, cluster: &Cluster, node: &Node, found: Option<&Found>) -> (Setup, bool) {
     let Some(found) = found else { return (Setup::AsWanted, true) };
     let machine = cluster.machine(node);
-    let read = |path: &str| drivers::machine::look_at(home, &machine, path);
+    let read = |path: &str| drivers::machine::files::read(home, &machine, path);
     match certified(cluster, node, found, &read) {
         Certified::AsWanted => (Setup::AsWanted, true),
         Certified::OtherApi => (Setup::AsWanted, false),

@@ -1,15 +1,14 @@
 //! The Docker engine of a node, started when somebody asks for it.
 
-use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use model::{Cluster, Fault, Node, Reason};
-use tokio::time::sleep;
+use sha2::{Digest as _, Sha256};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::{sleep, timeout};
 
-use super::look;
+use super::driver;
 use crate::ctx::Ctx;
 
 /// It is there in a fraction of a second; on a busy machine in some.
@@ -17,28 +16,36 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// Returns when the engine answers; the node's root as the host sees it.
-pub async fn ensure(ctx: &Ctx, cluster: &Cluster, node: &Node) -> Result<PathBuf> {
+/// Its socket, for [`protocol::Node::dial`].
+pub fn socket() -> String {
+    format!("unix:/{}", bootstrap::docker::SOCKET)
+}
+
+/// Returns when the engine answers.
+pub async fn ensure(ctx: &Ctx, cluster: &Cluster, node: &Node) -> Result<protocol::Node> {
     let machine = cluster.machine(node);
-    let root = drivers::machine::root_of(&ctx.home, &machine);
-    let root = root.with_context(|| format!("node {machine} does not run"))?;
-    if !root.join(bootstrap::docker::PROGRAM).exists() {
+    let driver = driver(ctx, cluster.driver);
+    let channel = driver.node(&machine).await?;
+    if channel.get(&format!("/{}", bootstrap::docker::PROGRAM)).await?.is_none() {
         let message = format!("The image that {machine} was made of has no Docker engine");
         return Err(Fault::new(Reason::ImageUnusable, message)
             .advice("Run 'manykube node-image build', then make the node anew"))?;
     }
     let engine = bootstrap::pki::docker::ensure(&ctx.home, cluster, node, SystemTime::now())?;
-    for file in bootstrap::docker::files(node.ip, &engine)? {
-        // The same again would make the agent look at it anew.
-        if drivers::machine::read_file(&ctx.home, &machine, &file.path).as_ref() != Some(&file.data) {
-            drivers::machine::write_file(&ctx.home, &machine, &file)?;
-        }
+    let files = bootstrap::docker::files(node.ip, &engine)?;
+    let found = channel.digests(files.iter().map(|f| f.path.clone()).collect()).await?;
+    // Writing the same again would make the agent restart it.
+    let wanted = |file: &model::node_spec::NodeFile| <[u8; 32]>::from(Sha256::digest(&file.data));
+    let other =
+        files.into_iter().zip(&found).filter(|(file, found)| found.is_none_or(|f| f.sha256 != wanted(file)));
+    let other: Vec<_> = other.map(|(file, _)| file).collect();
+    if !other.is_empty() {
+        channel.put(&other).await?;
     }
     let began = Instant::now();
-    let socket = root.join(bootstrap::docker::SOCKET);
-    while !answers(&socket).await {
+    while !timeout(ANSWER, answers(&channel)).await.is_ok_and(|answer| answer.unwrap_or(false)) {
         if began.elapsed() > PATIENCE {
-            let agent = look::agent(&ctx.home, &machine).await;
+            let agent = driver.state(&machine).await;
             let why = agent.and_then(|a| a.service("dockerd")?.last_exit.clone());
             let why = why.map(|w| format!(": {w}")).unwrap_or_default();
             anyhow::bail!(
@@ -47,19 +54,13 @@ pub async fn ensure(ctx: &Ctx, cluster: &Cluster, node: &Node) -> Result<PathBuf
         }
         sleep(LOOK).await;
     }
-    Ok(root)
+    Ok(channel)
 }
 
-async fn answers(socket: &Path) -> bool {
-    let socket = socket.to_owned();
-    tokio::task::spawn_blocking(move || ping(&socket).unwrap_or(false)).await.unwrap_or(false)
-}
-
-fn ping(socket: &Path) -> std::io::Result<bool> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(ANSWER))?;
-    stream.write_all(b"GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n")?;
+async fn answers(channel: &protocol::Node) -> Result<bool> {
+    let mut stream = channel.dial(&[socket()]).await?;
+    stream.write_all(b"GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n").await?;
     let mut answer = [0; 64];
-    let length = stream.read(&mut answer)?;
+    let length = stream.read(&mut answer).await?;
     Ok(String::from_utf8_lossy(&answer[..length]).contains(" 200 "))
 }

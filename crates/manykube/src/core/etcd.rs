@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use bootstrap::etcd::{self, Member};
-use drivers::{Driver, Io, MachineState};
+use drivers::MachineState;
 use model::{Cluster, Home};
 use tokio::time::sleep;
 
+use super::channel::Machines;
 use super::membership::{self, Note};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,7 +19,7 @@ const AGAIN: Duration = Duration::from_millis(300);
 pub struct Etcd<'a> {
     pub home: &'a Home,
     pub cluster: &'a Cluster,
-    pub driver: &'a dyn Driver,
+    pub driver: &'a Machines,
     /// The machine that comes or goes: never the one to ask.
     pub without: &'a str,
 }
@@ -130,7 +131,7 @@ impl Etcd<'_> {
     }
 
     /// Asks one control plane after the other until one gives an answer. One that is frozen or ends is passed over.
-    async fn run_some(&self, argv: &[String], answered: fn(&drivers::Output) -> bool) -> Result<String> {
+    async fn run_some(&self, argv: &[String], answered: fn(&protocol::Output) -> bool) -> Result<String> {
         let running = self.running().await?;
         let mut last = "no other control plane runs".to_owned();
         for machine in self.cluster.control_planes().map(|node| self.cluster.machine(node)) {
@@ -161,9 +162,9 @@ impl Etcd<'_> {
         &self,
         machine: &str,
         argv: &[String],
-        answered: fn(&drivers::Output) -> bool,
+        answered: fn(&protocol::Output) -> bool,
     ) -> Result<String, String> {
-        let ran = self.driver.run(machine, argv, Io::Captured { stdin: Vec::new() }).await;
+        let ran = self.driver.run(machine, argv).await;
         let output = ran.map_err(|e| format!("{e:#}"))?;
         if answered(&output) {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
@@ -174,6 +175,6 @@ impl Etcd<'_> {
     }
 }
 
-fn succeeded(output: &drivers::Output) -> bool {
+fn succeeded(output: &protocol::Output) -> bool {
     output.code == 0
 }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use drivers::Driver;
 use image::{BuildEvent, BuildOptions, Damaged, NodeImage, Store};
 use model::{Cluster, Fault, Home, Node, Reason};
 
+use super::channel::Machines;
 use super::{base_images, layers, machines};
 use crate::ctx::Ctx;
 use crate::report::{Event, Style};
@@ -33,7 +33,7 @@ fn roots(home: &Home, cluster: &Cluster) -> Vec<NodeImage> {
 }
 
 /// Is all there that nodes are made of, also where the driver wants it?
-pub async fn present(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Result<bool> {
+pub async fn present(home: &Home, cluster: &Cluster, driver: &Machines) -> Result<bool> {
     if !missing(home, cluster)?.is_empty() {
         return Ok(false);
     }
@@ -102,7 +102,7 @@ pub fn missing(home: &Home, cluster: &Cluster) -> Result<Vec<Part>> {
 }
 
 /// Builds or pulls what the store has not got, and brings it to where the driver wants it.
-pub async fn provide(ctx: &Ctx, cluster: &Cluster, driver: &dyn Driver) -> Result<()> {
+pub async fn provide(ctx: &Ctx, cluster: &Cluster, driver: &Machines) -> Result<()> {
     for part in missing(&ctx.home, cluster)? {
         match part {
             Part::Named(name) => drop(base_images::find(ctx, cluster.driver, &name, false).await?),

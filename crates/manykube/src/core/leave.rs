@@ -22,15 +22,15 @@ pub async fn leave(ctx: &Ctx, cluster: &Cluster, node: &Node, how: Leave, force:
     let machine = cluster.machine(node);
     let mut leaving = membership::left(&ctx.home, cluster);
     leaving.push(machine.clone());
-    let observed = look::observe(&ctx.home, cluster, &*driver, &leaving).await?;
-    let etcd = Etcd { home: &ctx.home, cluster, driver: &*driver, without: &machine };
+    let observed = look::observe(&ctx.home, cluster, &driver, &leaving).await?;
+    let etcd = Etcd { home: &ctx.home, cluster, driver: &driver, without: &machine };
     let plan = plan(&etcd, node, &observed, how, force).await;
     let plan = plan.map_err(|refusal| refused(ctx, &machine, refusal))?;
     let mut after = cluster.clone();
     if how == Leave::Delete {
         after.nodes.retain(|n| n.name != node.name);
     }
-    let runner = Runner { departing: Some(node), leaving, ..Runner::new(ctx, &after, &*driver, TAKE_DOWN) };
+    let runner = Runner { departing: Some(node), leaving, ..Runner::new(ctx, &after, &driver, TAKE_DOWN) };
     super::run(&runner, &plan).await?;
     // Of one that had no machine any more, too.
     if how == Leave::Delete { membership::clear(&ctx.home, &cluster.name, &machine) } else { Ok(()) }

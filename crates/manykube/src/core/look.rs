@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use bootstrap::Identity;
 use bootstrap::api::{self, Health, NodeSeen};
-use drivers::machine::disk;
-use drivers::{Driver, MachineState as Machine};
+use drivers::MachineState as Machine;
+use drivers::machine::{disk, files};
 use futures::future::join_all;
 use model::node_config::Setup;
 use model::node_spec::{API_SERVER_POD, NodeState, PEERS_PATH, PrepareState, STATIC_POD_DIR};
@@ -15,6 +15,7 @@ use model::status::{Apiserver, Host, NodeStatusInput};
 use model::{Cluster, Cni, Home, Node, names};
 use plan::{Api, Image, MachineState, Observed, ObservedNode};
 
+use super::channel::Machines;
 use super::{certificates, containers, images, machines, manifests, membership, setup};
 
 /// Everything asked here is on this machine: an answer that takes longer is none.
@@ -33,7 +34,7 @@ const CONTROLLERS: &str = "kube-controller-manager.yaml";
 pub async fn observe(
     home: &Home,
     cluster: &Cluster,
-    driver: &dyn Driver,
+    driver: &Machines,
     leaving: &[String],
 ) -> Result<Observed> {
     let machines = machines_of(&cluster.name, Some(cluster), driver).await?;
@@ -81,7 +82,7 @@ pub async fn observe(
             observed.adopted |= !answers && remembered;
             observed.registered |= !answers;
             if node.is_some_and(|n| n.control_plane) && state.is_some() {
-                observed.membership = membership::of(home, &cluster.name, &machine, configured);
+                observed.membership = membership::of(home, &cluster.name, driver, &machine, configured).await;
             }
             if let Some(node) = node.filter(|_| state.is_some()) {
                 let (wanted, recorded) = (Setup::of(cluster, node), setup::recorded(home, &machine));
@@ -90,7 +91,7 @@ pub async fn observe(
                 observed.api_certificate = api_certificate || !node.control_plane;
                 observed.adopted &= wanted.same_in_api(&recorded.unwrap_or_default());
             }
-            observed.peers = drivers::machine::read_file(home, &machine, PEERS_PATH).as_ref() == Some(peers);
+            observed.peers = files::read(home, &machine, PEERS_PATH).as_ref() == Some(peers);
             (machine, observed)
         }
     }))
@@ -112,7 +113,7 @@ pub async fn observe(
 struct Place<'a> {
     home: &'a Home,
     cluster: &'a Cluster,
-    driver: &'a dyn Driver,
+    driver: &'a Machines,
     machine: &'a str,
     /// `None` for a machine that is not wanted any more.
     node: Option<&'a Node>,
@@ -122,7 +123,7 @@ struct Place<'a> {
 async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&NodeSeen>) -> ObservedNode {
     let Place { home, cluster, driver, machine, node, identity } = place;
     let answers = state == Some(Machine::Running) && !driver.is_frozen(machine).await;
-    let agent = if answers { agent(home, machine).await } else { None };
+    let agent = if answers { driver.state(machine).await } else { None };
     let control_plane = node.filter(|n| n.control_plane);
     // Each API server for itself: behind the virtual address there is always one that answers.
     let own_api = async {
@@ -135,12 +136,12 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
         }
     };
     let (own_api, images) = tokio::join!(own_api, async {
-        agent.is_some() && containers::is_complete(home, &cluster.name, machine).await
+        agent.is_some() && containers::is_complete(home, &cluster.name, driver, machine).await
     });
     // Is the kubelet told to run this?
     let runs = |pod: &str| match &agent {
         Some(agent) => agent.static_pods.iter().any(|f| f == pod),
-        None => drivers::machine::has_file(home, machine, &format!("{STATIC_POD_DIR}/{pod}")),
+        None => files::exists(home, machine, &format!("{STATIC_POD_DIR}/{pod}")),
     };
     ObservedNode {
         machine: match state {
@@ -167,31 +168,25 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
     }
 }
 
-fn prepared_file(home: &Home, machine: &str) -> std::path::PathBuf {
-    let in_var = bootstrap::paths::PREPARED.trim_start_matches("/var/");
-    drivers::machine::var_dir(home, machine).join(in_var)
-}
-
 /// kubeadm has made its manifests.
 pub fn is_prepared(home: &Home, machine: &str) -> bool {
-    prepared_file(home, machine).symlink_metadata().is_ok()
+    files::exists(home, machine, bootstrap::paths::PREPARED)
 }
 
 /// kubeadm makes its manifests again when it boots.
 pub fn forget_prepared(home: &Home, machine: &str) -> Result<()> {
-    Ok(base::atomic::remove(&prepared_file(home, machine))?)
+    files::remove(home, machine, bootstrap::paths::PREPARED)
 }
 
 /// The first file of etcd's log: every member has one.
-pub fn has_etcd_data(home: &Home, machine: &str) -> bool {
-    const LOG: &str = "member/wal";
-    let data = bootstrap::paths::ETCD_DATA;
-    if disk::has_disk(home, machine) {
-        // One that is off, begins or ends cannot be looked into; it was a member when it was last seen.
-        return disk::has_entries(home, machine, data, LOG).unwrap_or(true);
+pub async fn has_etcd_data(home: &Home, driver: &Machines, machine: &str) -> bool {
+    let log = format!("{}/member/wal", bootstrap::paths::ETCD_DATA);
+    if !disk::has_disk(home, machine) {
+        return files::has_entries(home, machine, &log);
     }
-    let data = drivers::machine::var_dir(home, machine).join(data.trim_start_matches("/var/"));
-    std::fs::read_dir(data.join(LOG)).is_ok_and(|mut entries| entries.next().is_some())
+    // A disk of its own is seen only in the node. One that is off was a member when it was last seen.
+    let look = ["sh", "-c", "ls -A \"$1\" 2>/dev/null | grep -q .", "look", &log].map(str::to_owned);
+    driver.run(machine, &look).await.map_or(true, |output| output.code == 0)
 }
 
 pub fn configured_file(home: &Home, profile: &str) -> std::path::PathBuf {
@@ -208,12 +203,6 @@ pub fn is_up(agent: &NodeState) -> bool {
         && agent.network_ready
         && agent.prepare == PrepareState::Done
         && agent.service("kubelet").is_some_and(|s| s.running)
-}
-
-/// Off this thread: an agent on a busy host may take a while to answer, and others wait too.
-pub async fn agent(home: &Home, machine: &str) -> Option<NodeState> {
-    let dir = drivers::machine::shared_dir(home, machine);
-    tokio::task::spawn_blocking(move || agent::client::state(&dir).ok()).await.ok().flatten()
 }
 
 /// A client of the whole cluster; `None` while there is no certificate for one.
@@ -234,7 +223,7 @@ pub fn control_planes(cluster: &Cluster) -> Vec<String> {
 pub async fn machines_of(
     profile: &str,
     cluster: Option<&Cluster>,
-    driver: &dyn Driver,
+    driver: &Machines,
 ) -> Result<BTreeMap<String, Machine>> {
     let all = driver.list().await?.into_iter();
     let listed = |machine: &str| cluster.is_some_and(|c| c.nodes.iter().any(|n| c.machine(n) == machine));
@@ -247,7 +236,7 @@ pub async fn machines_of(
 }
 
 /// What `status` says of each node.
-pub async fn status(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Result<Vec<NodeStatusInput>> {
+pub async fn status(home: &Home, cluster: &Cluster, driver: &Machines) -> Result<Vec<NodeStatusInput>> {
     let machines = machines_of(&cluster.name, Some(cluster), driver).await?;
     let identity = Identity::load(home, &cluster.name).ok();
     let nodes = cluster.nodes.iter().map(|node| {
@@ -262,7 +251,7 @@ pub async fn status(home: &Home, cluster: &Cluster, driver: &dyn Driver) -> Resu
                 }
                 Some(Machine::Running) => {}
             }
-            let agent = agent(home, &machine).await;
+            let agent = driver.state(&machine).await;
             let apiserver = match identity {
                 // What stands still does not answer: asking would only cost time.
                 _ if agent.as_ref().is_some_and(|a| a.hold.freezes("kube-system")) => Apiserver::Paused,

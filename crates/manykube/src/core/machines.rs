@@ -11,6 +11,7 @@ use model::node_config::{Binary, Port};
 use model::node_spec::{Election, HostEntry, NodeFile, NodeNetwork, NodeSpec, PEERS_PATH, Peers, SPEC_PATH};
 use model::{Cluster, Cni, Home, Node, VipBy, names};
 
+use super::channel::Machines;
 use super::registry;
 
 /// Where the image has the programs that nodes run themselves.
@@ -111,13 +112,13 @@ fn ports(cluster: &Cluster, node: &Node) -> Vec<Port> {
 }
 
 /// The document that a node which runs was made from, with another size.
-pub fn tell_size(home: &Home, machine: &str, spec: &MachineSpec) -> Result<()> {
-    let text =
-        drivers::machine::read_file(home, machine, SPEC_PATH).context("the node has no description")?;
+pub async fn tell_size(driver: &Machines, machine: &str, spec: &MachineSpec) -> Result<()> {
+    let node = driver.node(machine).await?;
+    let text = node.read(SPEC_PATH).await?.context("the node has no description")?;
     let mut document: NodeSpec = serde_json::from_slice(&text).context("read the node's description")?;
     (document.cpus, document.memory_mib) = (Some(spec.cpus), Some(spec.memory_mib));
     let file = NodeFile::new(SPEC_PATH, 0o600, serde_json::to_vec_pretty(&document)?);
-    drivers::machine::write_file(home, machine, &file)
+    Ok(node.put(&[file]).await?)
 }
 
 pub fn options(cluster: &Cluster, image: &NodeImage) -> Result<Options> {
@@ -148,7 +149,7 @@ pub fn find_image(image: &NodeImage, part: &str) -> Result<String> {
 pub fn peers_file(home: &Home, cluster: &Cluster, leaving: &[String]) -> Result<NodeFile> {
     // A node that was elected once is not told to hold the address for good: once an election, always one.
     let elects = cluster.nodes.iter().any(|n| {
-        let text = drivers::machine::read_file(home, &cluster.machine(n), PEERS_PATH);
+        let text = drivers::machine::files::read(home, &cluster.machine(n), PEERS_PATH);
         text.and_then(|t| serde_json::from_slice::<Peers>(&t).ok()).is_some_and(|p| p.election.is_some())
     });
     let peers = peers(cluster, leaving, elects);

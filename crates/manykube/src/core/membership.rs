@@ -4,9 +4,12 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use bootstrap::paths::OUTSIDE;
+use drivers::machine::files;
 use model::{Cluster, Home};
 use plan::Membership;
 
+use super::channel::Machines;
 use super::look;
 use crate::state::atomic;
 
@@ -36,17 +39,12 @@ fn path(home: &Home, profile: &str, machine: &str) -> PathBuf {
     home.profile(profile).join("membership").join(machine)
 }
 
-/// In the machine's own /var, as an earlier version had it.
-fn old_path(home: &Home, machine: &str) -> PathBuf {
-    let in_var = bootstrap::paths::OUTSIDE.trim_start_matches("/var/");
-    drivers::machine::var_dir(home, machine).join(in_var)
-}
-
 pub fn read(home: &Home, profile: &str, machine: &str) -> Option<Note> {
     match std::fs::read_to_string(path(home, profile, machine)) {
         // A word of a later version is a hint as well.
         Ok(word) => Some(Note::ALL.into_iter().find(|n| n.word() == word).unwrap_or(Note::Unsure)),
-        Err(_) => old_path(home, machine).symlink_metadata().ok().map(|_| Note::Unsure),
+        // An earlier version had it in the machine.
+        Err(_) => files::exists(home, machine, OUTSIDE).then_some(Note::Unsure),
     }
 }
 
@@ -57,13 +55,22 @@ pub fn write(home: &Home, profile: &str, machine: &str, note: Note) -> Result<()
 /// It is a member, or there is no such machine any more.
 pub fn clear(home: &Home, profile: &str, machine: &str) -> Result<()> {
     atomic::remove(&path(home, profile, machine))?;
-    Ok(atomic::remove(&old_path(home, machine))?)
+    if files::exists(home, machine, OUTSIDE) { files::remove(home, machine, OUTSIDE) } else { Ok(()) }
 }
 
 /// Of the machine of a control plane. In a cluster that is not set up yet, all have still to make their data.
-pub fn of(home: &Home, profile: &str, machine: &str, configured: bool) -> Membership {
-    let has_data = look::has_etcd_data(home, machine);
-    match read(home, profile, machine) {
+pub async fn of(
+    home: &Home,
+    profile: &str,
+    driver: &Machines,
+    machine: &str,
+    configured: bool,
+) -> Membership {
+    judge(read(home, profile, machine), look::has_etcd_data(home, driver, machine).await, configured)
+}
+
+fn judge(note: Option<Note>, has_data: bool, configured: bool) -> Membership {
+    match note {
         Some(Note::Left | Note::Replaced) => Membership::Left,
         Some(Note::Unsure) if has_data => Membership::Unsure,
         Some(Note::Unsure) => Membership::Lost,
@@ -102,12 +109,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::new(dir.path(), None);
         let var = dir.path().join("machines/demo-m02/var/lib/minikube");
-        std::fs::create_dir_all(var.join("etcd/member/wal")).unwrap();
+        std::fs::create_dir_all(&var).unwrap();
         std::fs::write(var.join("outside"), "").unwrap();
-        assert_eq!(of(&home, "demo", "demo-m02", true), Membership::Lost);
-        std::fs::write(var.join("etcd/member/wal/0.wal"), "x").unwrap();
-        assert_eq!(of(&home, "demo", "demo-m02", true), Membership::Unsure);
+        let note = || read(&home, "demo", "demo-m02");
+        assert_eq!(judge(note(), false, true), Membership::Lost);
+        assert_eq!(judge(note(), true, true), Membership::Unsure);
         clear(&home, "demo", "demo-m02").unwrap();
-        assert_eq!(of(&home, "demo", "demo-m02", true), Membership::Joined);
+        assert_eq!(judge(note(), true, true), Membership::Joined);
     }
 }

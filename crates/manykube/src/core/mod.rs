@@ -3,12 +3,14 @@
 mod able;
 pub mod base_images;
 mod certificates;
+mod channel;
 pub mod containers;
 pub mod docker;
 mod etcd;
 mod images;
 pub mod layers;
 mod leave;
+pub mod local_socket;
 mod look;
 mod machines;
 mod manifests;
@@ -18,6 +20,7 @@ pub mod pause;
 mod recover;
 pub mod registry;
 mod room;
+mod session;
 mod setup;
 mod shared;
 mod ssh;
@@ -32,7 +35,6 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use drivers::docker::Docker;
 use drivers::native::Native;
-use drivers::{Driver, Io};
 use ipnet::Ipv4Net;
 use model::node_config::{Change, Setup, Takes};
 use model::status::NodeStatusInput;
@@ -40,6 +42,7 @@ use model::{Cluster, DriverKind, Fault, Node, Reason};
 use plan::{Plan, phase};
 
 pub use able::able;
+pub use channel::Machines;
 pub use images::damaged;
 pub use leave::leave;
 pub use recover::FRESHEST;
@@ -71,20 +74,29 @@ pub enum Started {
     Changed,
 }
 
-pub fn driver(ctx: &Ctx, kind: DriverKind) -> Box<dyn Driver> {
-    match kind {
-        DriverKind::Native => Box::new(Native::new(ctx.home.clone())),
-        DriverKind::Docker | DriverKind::Podman => Box::new(Docker::new(ctx.home.clone(), kind)),
-    }
+pub fn driver(ctx: &Ctx, kind: DriverKind) -> Machines {
+    driver_in(&ctx.home, kind)
+}
+
+fn driver_in(home: &model::Home, kind: DriverKind) -> Machines {
+    let home = home.clone();
+    Machines::new(match kind {
+        DriverKind::Native => Box::new(Native::new(home)),
+        DriverKind::Docker | DriverKind::Podman => Box::new(Docker::new(home, kind)),
+    })
 }
 
 /// That which runs a machine of this home.
-pub fn driver_of(ctx: &Ctx, machine: &str) -> Box<dyn Driver> {
-    driver(ctx, drivers::machine::driver_of(&ctx.home, machine).unwrap_or(DriverKind::Native))
+pub fn driver_of(ctx: &Ctx, machine: &str) -> Machines {
+    driver_of_home(&ctx.home, machine)
+}
+
+fn driver_of_home(home: &model::Home, machine: &str) -> Machines {
+    driver_in(home, drivers::machine::driver_of(home, machine).unwrap_or(DriverKind::Native))
 }
 
 /// Those that have machines in this home.
-fn drivers_in_use(ctx: &Ctx) -> Vec<Box<dyn Driver>> {
+fn drivers_in_use(ctx: &Ctx) -> Vec<Machines> {
     let all = drivers::machine::of_home(&ctx.home);
     let used = DriverKind::ALL.into_iter().filter(|kind| all.iter().any(|(_, k)| k == kind));
     used.map(|kind| driver(ctx, kind)).collect()
@@ -106,8 +118,8 @@ pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Star
     if let Some(from) = opts.recover_from.clone().or_else(unfinished).filter(|_| !opts.dry_run) {
         recover::recover(ctx, cluster, &from, &opts).await?;
     }
-    let observed = look::observe(&ctx.home, cluster, &*driver, &[]).await?;
-    recover::check_members(ctx, cluster, &observed)?;
+    let observed = look::observe(&ctx.home, cluster, &driver, &[]).await?;
+    recover::check_members(ctx, cluster, &driver, &observed).await?;
     certificates::tell(ctx, cluster)?;
     let plan = plan::start(cluster, &observed);
     if opts.dry_run {
@@ -116,7 +128,7 @@ pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Star
         }
         return Ok(Started::Changed);
     }
-    let runner = Runner::new(ctx, cluster, &*driver, opts.wait_timeout);
+    let runner = Runner::new(ctx, cluster, &driver, opts.wait_timeout);
     for node in &cluster.nodes {
         runner.sync_files(&cluster.machine(node)).await?;
     }
@@ -148,7 +160,7 @@ pub async fn add_by(
     let driver = driver(ctx, cluster.driver);
     let mut leaving = membership::left(&ctx.home, cluster);
     leaving.retain(|m| !machines.contains(m));
-    let observed = look::observe(&ctx.home, cluster, &*driver, &leaving).await?;
+    let observed = look::observe(&ctx.home, cluster, &driver, &leaving).await?;
     if !observed.configured {
         let message = format!("The cluster \"{}\" is not set up yet", cluster.name);
         return Err(Fault::new(Reason::GuestStart, message)
@@ -159,8 +171,8 @@ pub async fn add_by(
     if plan.is_empty() {
         return Ok(Started::AlreadyRunning);
     }
-    restarts_spare_etcd(ctx, cluster, &plan, &*driver).await?;
-    let runner = Runner { by_kubeadm, leaving, ..Runner::new(ctx, cluster, &*driver, limit) };
+    restarts_spare_etcd(ctx, cluster, &plan, &driver).await?;
+    let runner = Runner { by_kubeadm, leaving, ..Runner::new(ctx, cluster, &driver, limit) };
     run(&runner, &plan).await?;
     containers::follow::resume(&ctx.home, &cluster.name)?;
     registry::resume(&ctx.home, cluster)?;
@@ -171,8 +183,8 @@ pub async fn add_by(
 pub async fn create(ctx: &Ctx, cluster: &Cluster, machines: &[String], limit: Duration) -> Result<()> {
     let driver = driver(ctx, cluster.driver);
     let leaving = membership::left(&ctx.home, cluster);
-    let observed = look::observe(&ctx.home, cluster, &*driver, &leaving).await?;
-    let runner = Runner { leaving, ..Runner::new(ctx, cluster, &*driver, limit) };
+    let observed = look::observe(&ctx.home, cluster, &driver, &leaving).await?;
+    let runner = Runner { leaving, ..Runner::new(ctx, cluster, &driver, limit) };
     run(&runner, &plan::create(cluster, &observed, machines)).await
 }
 
@@ -192,7 +204,7 @@ pub fn changes(old: &Cluster, new: &Cluster) -> Vec<String> {
 
 /// A control plane that restarts is missing for a while: the others must have etcd's majority meanwhile, unless there
 /// are too few of them anyway.
-async fn restarts_spare_etcd(ctx: &Ctx, cluster: &Cluster, plan: &Plan, driver: &dyn Driver) -> Result<()> {
+async fn restarts_spare_etcd(ctx: &Ctx, cluster: &Cluster, plan: &Plan, driver: &Machines) -> Result<()> {
     let restarts = |m: &String| plan.steps().any(|s| *s == plan::Step::PowerOff(m.clone()));
     for machine in cluster.control_planes().map(|n| cluster.machine(n)).filter(restarts) {
         let etcd = etcd::Etcd { home: &ctx.home, cluster, driver, without: &machine };
@@ -217,8 +229,8 @@ async fn restarts_spare_etcd(ctx: &Ctx, cluster: &Cluster, plan: &Plan, driver: 
 /// Stops all machines; the number of nodes that have one.
 pub async fn stop(ctx: &Ctx, cluster: &Cluster) -> Result<usize> {
     let driver = driver(ctx, cluster.driver);
-    let observed = look::observe(&ctx.home, cluster, &*driver, &[]).await?;
-    let runner = Runner::new(ctx, cluster, &*driver, TAKE_DOWN);
+    let observed = look::observe(&ctx.home, cluster, &driver, &[]).await?;
+    let runner = Runner::new(ctx, cluster, &driver, TAKE_DOWN);
     run(&runner, &plan::stop(&observed)).await?;
     Ok(observed.nodes.len())
 }
@@ -234,7 +246,7 @@ pub async fn delete(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>) -> Resu
         None => kinds_of_lost(ctx).await,
     };
     for kind in kinds {
-        delete_from(ctx, profile, cluster, &*driver(ctx, kind)).await?;
+        delete_from(ctx, profile, cluster, &driver(ctx, kind)).await?;
     }
     Ok(())
 }
@@ -254,7 +266,7 @@ async fn kinds_of_lost(ctx: &Ctx) -> Vec<DriverKind> {
     kinds
 }
 
-async fn delete_from(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>, driver: &dyn Driver) -> Result<()> {
+async fn delete_from(ctx: &Ctx, profile: &str, cluster: Option<&Cluster>, driver: &Machines) -> Result<()> {
     let machines = look::machines_of(profile, cluster, driver).await?;
     let runner = Runner {
         ctx,
@@ -339,7 +351,7 @@ pub async fn power_on(ctx: &Ctx, cluster: &Cluster, node: &Node) -> Result<()> {
 
 /// One answer per node, in the order of `cluster.nodes`.
 pub async fn observe(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatusInput>> {
-    look::status(&ctx.home, cluster, &*driver(ctx, cluster.driver)).await
+    look::status(&ctx.home, cluster, &driver(ctx, cluster.driver)).await
 }
 
 /// A client of the cluster's API; `None` while there is no certificate for one.
@@ -349,13 +361,14 @@ pub fn client(ctx: &Ctx, cluster: &Cluster) -> Option<kube::Client> {
 
 /// Runs a command in a node with our own standard streams; its exit code.
 pub async fn exec(ctx: &Ctx, cluster: &Cluster, node: &Node, argv: Vec<String>, tty: bool) -> Result<i32> {
-    Ok(driver(ctx, cluster.driver).run(&cluster.machine(node), &argv, Io::Inherit { tty }).await?.code)
+    let node = driver(ctx, cluster.driver).node(&cluster.machine(node)).await?;
+    session::join(&node, argv, tty).await
 }
 
 /// Runs a command in a node and keeps what it prints.
 pub async fn read_command(ctx: &Ctx, cluster: &Cluster, node: &Node, argv: Vec<String>) -> Result<Output> {
     let driver = driver(ctx, cluster.driver);
-    let output = driver.run(&cluster.machine(node), &argv, Io::Captured { stdin: Vec::new() }).await?;
+    let output = driver.run(&cluster.machine(node), &argv).await?;
     Ok(Output {
         status: ExitStatus::from_raw(output.code << 8),
         stdout: output.stdout,
@@ -375,6 +388,11 @@ pub async fn network_in_use(ctx: &Ctx, kind: DriverKind) -> Result<Vec<Ipv4Net>>
 /// Are there undamaged node images for all nodes, or all that it takes to build them?
 pub fn images_can(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
     images::usable(ctx, cluster)
+}
+
+/// The node image that a node is made of.
+pub fn image_of(ctx: &Ctx, cluster: &Cluster, node: &Node) -> Result<image::NodeImage> {
+    machines::root_image(&ctx.home, cluster, node)
 }
 
 /// The container images in the node image of a version; none while it is not built.
@@ -409,14 +427,14 @@ pub async fn room(ctx: &Ctx, cluster: &Cluster, force: bool) -> Result<Option<St
 }
 
 /// The private key that a machine lets in; made now if it was made before there were any.
-pub fn ssh_key(ctx: &Ctx, machine: &str) -> Result<std::path::PathBuf> {
-    ssh::keys(&ctx.home, machine)?;
+pub async fn ssh_key(ctx: &Ctx, machine: &str) -> Result<std::path::PathBuf> {
+    ssh::keys(&ctx.home, &driver_of(ctx, machine), machine).await?;
     Ok(ssh::private_key(&ctx.home, machine))
 }
 
 /// What a machine is known by.
-pub fn ssh_host_key(ctx: &Ctx, machine: &str) -> Result<String> {
-    ssh::keys(&ctx.home, machine)?;
+pub async fn ssh_host_key(ctx: &Ctx, machine: &str) -> Result<String> {
+    ssh::keys(&ctx.home, &driver_of(ctx, machine), machine).await?;
     Ok(fs_err::read_to_string(ssh::host_key(&ctx.home, machine))?)
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use drivers::Io;
 use model::Cluster;
 use tokio::process::Command;
 
@@ -34,7 +33,7 @@ pub async fn hide(ctx: &Ctx, machine: &str, init: u32, node: &str) {
         return;
     }
     let argv = ["umount", "--lazy", node].map(str::to_owned);
-    match driver_of(ctx, machine).run(machine, &argv, Io::Captured { stdin: Vec::new() }).await {
+    match driver_of(ctx, machine).run(machine, &argv).await {
         Ok(output) if output.code == 0 => {}
         Ok(output) => ctx.warn(format!("{machine}: {}", String::from_utf8_lossy(&output.stderr).trim())),
         Err(e) => ctx.warn(format!("{machine}: {e:#}")),

@@ -3,15 +3,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use drivers::machine::shared_dir;
-use drivers::{Io, MachineState};
+use drivers::MachineState;
 use futures::future::try_join_all;
 use model::Cluster;
-use model::node_spec::{HOLD_NAME, Hold};
+use model::node_spec::{HOLD_NAME, Hold, NodeFile, RUN_DIR};
 
 use super::{driver, driver_of, look};
 use crate::ctx::Ctx;
-use crate::state::atomic;
 
 /// An agent ends or starts its kubelet within a second or two.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -63,7 +61,7 @@ pub async fn unpause(ctx: &Ctx, cluster: &Cluster, namespaces: &[String]) -> Res
 /// Whether anything of the cluster stands still.
 pub async fn is_paused(ctx: &Ctx, cluster: &Cluster) -> Result<bool> {
     for machine in running(ctx, cluster).await? {
-        if look::agent(&ctx.home, &machine).await.is_some_and(|a| a.hold != Hold::default()) {
+        if driver_of(ctx, &machine).state(&machine).await.is_some_and(|a| a.hold != Hold::default()) {
             return Ok(true);
         }
     }
@@ -71,17 +69,18 @@ pub async fn is_paused(ctx: &Ctx, cluster: &Cluster) -> Result<bool> {
 }
 
 async fn running(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<String>> {
-    let machines = look::machines_of(&cluster.name, Some(cluster), &*driver(ctx, cluster.driver)).await?;
+    let machines = look::machines_of(&cluster.name, Some(cluster), &driver(ctx, cluster.driver)).await?;
     Ok(machines.into_iter().filter(|(_, state)| *state == MachineState::Running).map(|(m, _)| m).collect())
 }
 
 /// Tells the agent, and waits until it has done so.
 async fn tell(ctx: &Ctx, machine: &str, hold: &Hold) -> Result<()> {
-    let path = shared_dir(&ctx.home, machine).join(HOLD_NAME);
-    atomic::write(&path, &serde_json::to_vec(hold)?, 0o600)?;
+    let driver = driver_of(ctx, machine);
+    let file = NodeFile::new(format!("{RUN_DIR}/{HOLD_NAME}"), 0o600, serde_json::to_vec(hold)?);
+    driver.node(machine).await?.put(&[file]).await?;
     let began = Instant::now();
     loop {
-        let agent = look::agent(&ctx.home, machine).await;
+        let agent = driver.state(machine).await;
         let runs = agent.as_ref().and_then(|a| a.service("kubelet")).is_some_and(|s| s.running);
         if agent.is_some_and(|a| a.hold == *hold) && runs != hold.holds("kubelet") {
             return Ok(());
@@ -103,7 +102,7 @@ async fn containers(
 ) -> Result<usize> {
     let words = ["/bin/sh", "-c", SCRIPT, "pause", verb, state].map(str::to_owned);
     let argv = [words.to_vec(), namespaces.to_vec()].concat();
-    let output = driver_of(ctx, machine).run(machine, &argv, Io::Captured { stdin: Vec::new() }).await?;
+    let output = driver_of(ctx, machine).run(machine, &argv).await?;
     if output.code != 0 {
         bail!("{verb} the containers of {machine}: {}", String::from_utf8_lossy(&output.stderr).trim());
     }

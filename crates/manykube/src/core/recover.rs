@@ -10,6 +10,7 @@ use model::{Cluster, Fault, Home, Node, Reason};
 use plan::{Api, Observed};
 use tokio::time::sleep;
 
+use super::channel::Machines;
 use super::membership::{self, Note};
 use super::steps::Runner;
 use super::{StartOpts, driver, look, run};
@@ -36,13 +37,13 @@ pub fn unfinished(home: &Home, profile: &str) -> Option<String> {
 /// `asked` is a node's name or [`FRESHEST`].
 pub async fn recover(ctx: &Ctx, cluster: &Cluster, asked: &str, opts: &StartOpts) -> Result<()> {
     let driver = driver(ctx, cluster.driver);
-    let observed = look::observe(&ctx.home, cluster, &*driver, &[]).await?;
-    let copies = Copies::find(&ctx.home, cluster, &observed);
+    let observed = look::observe(&ctx.home, cluster, &driver, &[]).await?;
+    let copies = Copies::find(&ctx.home, cluster, &driver, &observed).await;
     let begun = unfinished(&ctx.home, &cluster.name);
     if begun.is_none() && !opts.force {
         copies.needed(ctx, &observed)?;
     }
-    let runner = Runner::new(ctx, cluster, &*driver, opts.wait_timeout);
+    let runner = Runner::new(ctx, cluster, &driver, opts.wait_timeout);
     let from = match begun {
         Some(machine) if asked == FRESHEST => machine,
         _ => copies.choose(&runner, cluster, asked).await?,
@@ -50,7 +51,7 @@ pub async fn recover(ctx: &Ctx, cluster: &Cluster, asked: &str, opts: &StartOpts
     let message = format!("Making a new etcd from the data of {from}; what only the others knew is lost");
     ctx.emit(Event::info(Style::Notice, message));
     atomic::write(&mark(&ctx.home, &cluster.name), from.as_bytes(), 0o600)?;
-    let observed = look::observe(&ctx.home, cluster, &*driver, &[]).await?;
+    let observed = look::observe(&ctx.home, cluster, &driver, &[]).await?;
     let recovered = run(&runner, &plan::recover(cluster, &observed, &from)).await;
     recovered.map_err(|why| copies.another(ctx, &from, why))?;
     Ok(atomic::remove(&mark(&ctx.home, &cluster.name))?)
@@ -67,10 +68,12 @@ struct Copies {
 }
 
 impl Copies {
-    fn find(home: &Home, cluster: &Cluster, observed: &Observed) -> Copies {
+    async fn find(home: &Home, cluster: &Cluster, driver: &Machines, observed: &Observed) -> Copies {
         let planes: Vec<String> = cluster.control_planes().map(|n| cluster.machine(n)).collect();
         let note = |m: &String| membership::read(home, &cluster.name, m);
-        let has_data = |m: &String| observed.nodes.contains_key(m) && look::has_etcd_data(home, m);
+        let there = planes.iter().filter(|m| observed.nodes.contains_key(*m));
+        let with_data = with_data(home, driver, there.cloned()).await;
+        let has_data = |m: &String| with_data.contains(m);
         let of = |replaced: bool| {
             let is = |m: &&String| match note(m) {
                 Some(Note::Replaced) => replaced,
@@ -182,20 +185,35 @@ async fn freshest(runner: &Runner<'_>, machines: &[String]) -> Result<String> {
     }
 }
 
+/// Those of these machines that have data of etcd.
+async fn with_data(home: &Home, driver: &Machines, machines: impl Iterator<Item = String>) -> Vec<String> {
+    let mut found = Vec::new();
+    for machine in machines {
+        if look::has_etcd_data(home, driver, &machine).await {
+            found.push(machine);
+        }
+    }
+    found
+}
+
 /// Members of etcd by the word of one of them, when too few have data left to ever agree again.
-pub async fn lost_for_good(home: &Home, cluster: &Cluster, pki: &Pki, node: &Node) -> Option<Lost> {
+pub async fn lost_for_good(
+    home: &Home,
+    cluster: &Cluster,
+    driver: &Machines,
+    pki: &Pki,
+    node: &Node,
+) -> Option<Lost> {
     let known = etcd::members_known_to(pki, node.ip).await;
     let members = known.inspect_err(|e| tracing::debug!("{e:#}")).ok()?;
     let voters: Vec<_> = members.iter().filter(|m| !m.learner).collect();
-    let has_data = |m: &String| {
-        let given_up = membership::read(home, &cluster.name, m).is_some_and(|n| n != Note::Unsure);
-        look::has_etcd_data(home, m) && !given_up
-    };
+    let given_up = |m: &String| membership::read(home, &cluster.name, m).is_some_and(|n| n != Note::Unsure);
     let machine_of = |m: &etcd::Member| {
         let node = cluster.nodes.iter().find(|n| m.peers.contains(&etcd::peer_url(n.ip)));
         node.map_or_else(|| m.name.clone(), |n| cluster.machine(n))
     };
-    let left: Vec<String> = voters.iter().map(|m| machine_of(m)).filter(has_data).collect();
+    let kept = voters.iter().map(|m| machine_of(m)).filter(|m| !given_up(m));
+    let left = with_data(home, driver, kept).await;
     (left.len() <= voters.len() / 2).then_some(Lost { members: voters.len(), left })
 }
 
@@ -225,10 +243,10 @@ impl Runner<'_> {
     /// there is never an etcd with members that would throw them out at its next start.
     pub(super) async fn recover_etcd(&self, machine: &str) -> Result<()> {
         membership::clear(self.home(), self.profile, machine)?;
-        self.force(machine, true)?;
+        self.force(machine, true).await?;
         let served = self.serves_alone(machine).await;
         self.driver.power_off(machine, super::steps::GRACE).await?;
-        self.force(machine, false)?;
+        self.force(machine, false).await?;
         served
     }
 
@@ -247,14 +265,14 @@ impl Runner<'_> {
         }
     }
 
-    fn force(&self, machine: &str, force: bool) -> Result<()> {
+    async fn force(&self, machine: &str, force: bool) -> Result<()> {
         let path = format!("{}/etcd.yaml", bootstrap::paths::MANIFESTS);
-        let Some(text) = drivers::machine::read_file(self.home(), machine, &path) else {
+        let Some(text) = drivers::machine::files::read(self.home(), machine, &path) else {
             bail!("{machine} has no manifest of etcd");
         };
         let text = etcd::forced(&String::from_utf8_lossy(&text), force);
         let file = model::node_spec::NodeFile::new(path, 0o600, text);
-        drivers::machine::write_file(self.home(), machine, &file)
+        self.driver.write(self.home(), machine, &[file]).await
     }
 }
 
@@ -274,7 +292,12 @@ pub fn is_kept(home: &Home, profile: &str) -> Result<()> {
 }
 
 /// A cluster that was set up is never replaced by an empty one, unless its deletion was begun.
-pub fn check_members(ctx: &Ctx, cluster: &Cluster, observed: &Observed) -> Result<(), Fault> {
+pub async fn check_members(
+    ctx: &Ctx,
+    cluster: &Cluster,
+    driver: &Machines,
+    observed: &Observed,
+) -> Result<(), Fault> {
     let planes = || cluster.control_planes().map(|n| cluster.machine(n));
     let may_vote = |m: &String| observed.nodes.get(m).is_some_and(|n| n.membership.may_vote());
     if !observed.configured
@@ -299,11 +322,11 @@ pub fn check_members(ctx: &Ctx, cluster: &Cluster, observed: &Observed) -> Resul
         ctx.hint("delete"),
         ctx.hint("start")
     );
-    let old = planes().find(|m| observed.nodes.contains_key(m) && look::has_etcd_data(&ctx.home, m));
-    if let Some(old) = old {
+    let there = planes().filter(|m| observed.nodes.contains_key(m));
+    if let Some(old) = with_data(&ctx.home, driver, there).await.first() {
         advice += &format!(
             ". {old} left etcd earlier; its copy from then is in {} (see 'etcdutl snapshot restore')",
-            drivers::machine::var_dir(&ctx.home, &old).join("lib/minikube/etcd/member/snap/db").display()
+            drivers::machine::var_dir(&ctx.home, old).join("lib/minikube/etcd/member/snap/db").display()
         );
     }
     Err(Fault::new(Reason::GuestStart, message).advice(advice))

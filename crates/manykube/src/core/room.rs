@@ -10,7 +10,7 @@ use crate::host;
 
 /// A sentence when it is getting tight. Nodes that run have what they need already.
 pub async fn check(ctx: &Ctx, cluster: &Cluster) -> Result<Result<Option<String>, Fault>> {
-    let machines = look::machines_of(&cluster.name, Some(cluster), &*driver(ctx, cluster.driver)).await?;
+    let machines = look::machines_of(&cluster.name, Some(cluster), &driver(ctx, cluster.driver)).await?;
     let down = |control_plane: bool| {
         let those = cluster.nodes.iter().filter(|n| n.control_plane == control_plane);
         let down =

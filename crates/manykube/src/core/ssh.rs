@@ -7,6 +7,7 @@ use bootstrap::pki::ssh_pair;
 use model::Home;
 use model::node_spec::{NodeFile, SSH_AUTHORIZED_KEYS, SSH_HOST_KEY};
 
+use super::channel::Machines;
 use crate::state::atomic;
 
 pub fn private_key(home: &Home, machine: &str) -> PathBuf {
@@ -19,17 +20,15 @@ pub fn host_key(home: &Home, machine: &str) -> PathBuf {
 }
 
 /// Makes what is missing. What the machine needs comes first: our own file says that all is there.
-pub fn keys(home: &Home, machine: &str) -> Result<()> {
+pub async fn keys(home: &Home, driver: &Machines, machine: &str) -> Result<()> {
     let (private, public) = (private_key(home, machine), home.machine(machine).join("id_rsa.pub"));
     if private.exists() {
         return Ok(());
     }
     let (guest, host) = (ssh_pair(&format!("docker@{machine}"))?, ssh_pair(machine)?);
-    for (path, mode, text) in
-        [(SSH_HOST_KEY, 0o600, &host.private), (SSH_AUTHORIZED_KEYS, 0o644, &guest.public)]
-    {
-        drivers::machine::write_file(home, machine, &NodeFile::new(path, mode, text.as_bytes()))?;
-    }
+    let files = [(SSH_HOST_KEY, 0o600, &host.private), (SSH_AUTHORIZED_KEYS, 0o644, &guest.public)];
+    let files = files.map(|(path, mode, text)| NodeFile::new(path, mode, text.as_bytes()));
+    driver.write(home, machine, &files).await?;
     atomic::write(&host_key(home, machine), host.public.as_bytes(), 0o644)?;
     atomic::write(&public, guest.public.as_bytes(), 0o644)?;
     Ok(atomic::write(&private, guest.private.as_bytes(), 0o600)?)

@@ -2,7 +2,7 @@
 //! has its own set then, and gives it to its children.
 
 use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use anyhow::{Context, Result};
 
@@ -36,12 +36,6 @@ impl Cgroup {
             }
         }
     }
-}
-
-/// This process runs where that one does.
-pub fn follow(pid: Pid) -> Result<()> {
-    let theirs = sched_getaffinity(Some(pid)).context("see the machine's processors")?;
-    sched_setaffinity(None, &theirs).context("keep to the machine's processors")
 }
 
 fn set(processors: &[usize]) -> CpuSet {

@@ -79,10 +79,9 @@ async fn apply(ctx: &Ctx, fault: &Injected, records: &Records) -> Result<()> {
     }
 }
 
-/// It may wait for the machine's file system.
 async fn fill(ctx: &Ctx, machine: &str, leave: u64) -> Result<()> {
-    let (home, machine) = (ctx.home.clone(), machine.to_owned());
-    tokio::task::spawn_blocking(move || drivers::machine::disk::fill(&home, &machine, leave)).await?
+    drivers::machine::disk::is_full(&ctx.home, machine)?;
+    Ok(core::driver_of(ctx, machine).node(machine).await?.fill(Some(leave)).await?)
 }
 
 /// Kills a program once; how many processes of it there were.

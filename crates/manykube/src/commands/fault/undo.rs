@@ -26,7 +26,13 @@ pub async fn undo(
         match &fault.harm {
             Harm::Frozen => driver.faults().thaw(machine).await.with_context(|| format!("thaw {machine}"))?,
             Harm::Slow(slowness) if slowness.delay_us > 0 => driver.faults().delay(machine, None).await?,
-            Harm::DiskFull { .. } => drivers::machine::disk::free(&ctx.home, machine)?,
+            Harm::DiskFull { .. } => {
+                drivers::machine::disk::is_free(&ctx.home, machine)?;
+                // Of one that is off, the next boot gives the space back.
+                if let Ok(node) = driver.node(machine).await {
+                    node.fill(None).await?;
+                }
+            }
             Harm::Killed => {
                 if let Some((cluster, node)) = cluster.and_then(|c| Some((c, c.find_node(machine)?))) {
                     core::power_on(ctx, cluster, node).await?;

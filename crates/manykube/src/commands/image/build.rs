@@ -11,7 +11,8 @@ use tokio::process::Command;
 use super::args::BuildArgs;
 use super::{cluster, later, name, stores};
 use crate::commands::cluster as common;
-use crate::core::{containers as images, docker};
+use crate::core::local_socket::LocalSocket;
+use crate::core::{self, containers as images, docker};
 use crate::ctx::Ctx;
 use crate::state::lock::ProfileLock;
 
@@ -29,9 +30,10 @@ async fn build(ctx: &Ctx, args: &BuildArgs, tag: Option<&str>) -> Result<()> {
     let cluster = cluster(ctx)?;
     let stores = stores(ctx, &cluster, &args.node).await?;
     let node = builder(&cluster, &stores)?;
-    let root = docker::ensure(ctx, &cluster, node).await?;
-    let mut client = Command::new(root.join(CLIENT));
-    client.args(arguments(&root, args, tag, &context)).stdin(Stdio::null()).kill_on_drop(true);
+    let engine = LocalSocket::open(docker::ensure(ctx, &cluster, node).await?, docker::socket())?;
+    // The image's, never the node's: whoever can write a file in a node would have it run here.
+    let mut client = Command::new(core::image_of(ctx, &cluster, node)?.rootfs().join(CLIENT));
+    client.args(arguments(&engine.path(), args, tag, &context)).stdin(Stdio::null()).kill_on_drop(true);
     let status = client.status().await.context("run buildctl")?;
     if !status.success() {
         let message = format!("The build on {} failed", cluster.machine(node));
@@ -106,8 +108,7 @@ impl Context {
     }
 }
 
-fn arguments(root: &Path, args: &BuildArgs, tag: Option<&str>, context: &Context) -> Vec<String> {
-    let socket = root.join(bootstrap::docker::SOCKET);
+fn arguments(socket: &Path, args: &BuildArgs, tag: Option<&str>, context: &Context) -> Vec<String> {
     let mut all = vec![format!("--addr=unix://{}", socket.display())];
     all.extend(["build", "--progress=plain", "--frontend=dockerfile.v0"].map(str::to_owned));
     match (context.dir(), context.dockerfile(args)) {
@@ -174,8 +175,8 @@ mod tests {
         std::fs::write(dir.path().join("d/Containerfile"), "FROM scratch\n").unwrap();
         let args = args(&path, Some("d/Containerfile"));
         let context = Context::open(&args).unwrap();
-        let all = arguments(Path::new("/proc/1/root"), &args, Some("docker.io/library/a:1"), &context);
-        assert_eq!(all[0], "--addr=unix:///proc/1/root/run/docker.sock");
+        let all = arguments(Path::new("/tmp/x/socket"), &args, Some("docker.io/library/a:1"), &context);
+        assert_eq!(all[0], "--addr=unix:///tmp/x/socket");
         assert!(
             all.contains(&format!("--local=dockerfile={path}/d"))
                 && all.contains(&format!("--local=context={path}"))

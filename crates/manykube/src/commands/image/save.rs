@@ -1,10 +1,13 @@
 //! `image save`.
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context as _, Result, bail};
 use model::{Home, Reason};
+use tempfile::NamedTempFile;
 use tokio::process::Command;
 
 use super::args::SaveArgs;
@@ -33,25 +36,30 @@ async fn save(ctx: &Ctx, args: &SaveArgs, name: &str) -> Result<()> {
         let pushed = images::push(ctx, &stores, name).await?;
         return if pushed { Ok(()) } else { Err(nobody_has(Reason::ImageSave, name).into()) };
     }
-    let Some(saved) = images::save(ctx, &stores, name).await? else {
-        return Err(nobody_has(Reason::ImageSave, name).into());
+    let save_to = async |to: &mut dyn Write| match images::save(ctx, &stores, name, &mut Box::new(to)).await {
+        Ok(false) => Err(nobody_has(Reason::ImageSave, name).into()),
+        saved => saved.map(drop),
     };
     if args.daemon {
-        return into_engine(&saved).await;
+        let mut file = NamedTempFile::new().context("make a temporary file")?;
+        save_to(&mut file).await?;
+        return into_engine(file.path()).await;
     }
-    match args.file.as_deref() {
-        Some("-") => {
-            std::io::copy(&mut fs_err::File::open(saved.path())?, &mut std::io::stdout().lock())
-                .context("write to standard output")?;
-            Ok(())
-        }
-        Some(file) => saved.move_to(&PathBuf::from(file)),
-        None => {
-            let path = cached(&ctx.home, name);
-            path.parent().map_or(Ok(()), fs_err::create_dir_all)?;
-            saved.move_to(&path)
-        }
+    let path = match args.file.as_deref() {
+        Some("-") => return save_to(&mut std::io::stdout()).await,
+        Some(file) => PathBuf::from(file),
+        None => cached(&ctx.home, name),
+    };
+    let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if args.file.is_none() {
+        fs_err::create_dir_all(dir)?;
     }
+    // The file is whole, or it is not there.
+    let mut file = NamedTempFile::new_in(dir).with_context(|| format!("write to {}", dir.display()))?;
+    save_to(&mut file).await?;
+    std::fs::set_permissions(file.path(), PermissionsExt::from_mode(0o644))?;
+    file.persist(&path).with_context(|| format!("write {}", path.display()))?;
+    Ok(())
 }
 
 /// Where the image of that name is kept on the host.
@@ -60,9 +68,9 @@ pub fn cached(home: &Home, name: &str) -> PathBuf {
     home.cache().join("images").join(architecture).join(name.replace(':', "_"))
 }
 
-async fn into_engine(saved: &images::Saved) -> Result<()> {
+async fn into_engine(file: &Path) -> Result<()> {
     let mut docker = Command::new("docker");
-    docker.args(["image", "load", "--input"]).arg(saved.path());
+    docker.args(["image", "load", "--input"]).arg(file);
     docker.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
     let output = docker.output().await.context("run docker")?;
     if !output.status.success() {

@@ -1,12 +1,12 @@
 //! Images that come from registries and go there, and to files, through a node's own containerd.
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use containers::Node as Store;
-use drivers::{Io, Output};
 use model::Cluster;
+use protocol::messages::Start;
+use protocol::{ExecEvent, Output};
 use tokio::time::{sleep, timeout};
 
 use super::{Stores, note, spread};
@@ -18,6 +18,8 @@ const HOSTS: &str = "/etc/containerd/certs.d";
 /// A registry that sends nothing for so long is not going to.
 const SILENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(500);
+/// Bytes of what a command says when it fails.
+const LONGEST_WORDS: usize = 64 << 10;
 /// Bytes in a second that even a slow line takes.
 const SLOW: u64 = 100_000;
 
@@ -26,7 +28,7 @@ fn ctr(arguments: &[&str]) -> Vec<String> {
 }
 
 async fn run(ctx: &Ctx, node: &Store, argv: &[String]) -> Result<Output> {
-    driver_of(ctx, &node.name).run(&node.name, argv, Io::Captured { stdin: Vec::new() }).await
+    driver_of(ctx, &node.name).run(&node.name, argv).await
 }
 
 fn succeeded(node: &Store, output: &Output, what: &str) -> Result<()> {
@@ -108,42 +110,28 @@ async fn holder(stores: &Stores, name: &str) -> Result<Option<Store>> {
     Ok(None)
 }
 
-/// Writes an image to a file that `load` and `docker load` read; the file, which is the caller's to remove.
-/// `None` when no node has it.
-pub async fn save(ctx: &Ctx, stores: &Stores, name: &str) -> Result<Option<Saved>> {
-    let Some(node) = holder(stores, name).await? else { return Ok(None) };
-    let file = format!("manykube-{}.tar", uuid::Uuid::new_v4());
-    let saved = Saved(drivers::machine::var_dir(&ctx.home, &node.name).join("tmp").join(&file));
+/// Writes an image in the form that `load` and `docker load` read. Whether any node has it.
+pub async fn save(ctx: &Ctx, stores: &Stores, name: &str, to: &mut impl std::io::Write) -> Result<bool> {
+    let Some(node) = holder(stores, name).await? else { return Ok(false) };
     // By its transfer service ctr may end, with exit code 0, before it has written all that containerd sent.
-    let argv = ctr(&["images", "export", "--local", &format!("/var/tmp/{file}"), name]);
-    let output = run(ctx, &node, &argv).await?;
+    let start = Start { argv: ctr(&["images", "export", "--local", "-", name]), ..Start::default() };
+    let mut exec = driver_of(ctx, &node.name).node(&node.name).await?.exec(start).await?;
+    drop(exec.take_input());
+    let mut output = Output::default();
+    loop {
+        match exec.next().await? {
+            ExecEvent::Stdout(data) => to.write_all(&data).context("write the image")?,
+            ExecEvent::Stderr(data) if output.stderr.len() < LONGEST_WORDS => {
+                output.stderr.extend_from_slice(&data);
+            }
+            ExecEvent::Stderr(_) => {}
+            ExecEvent::Exit(code) => {
+                output.code = code;
+                break;
+            }
+        }
+    }
     succeeded(&node, &output, &format!("save {name}"))?;
-    Ok(Some(saved))
-}
-
-/// A file in a node, as the host sees it.
-pub struct Saved(PathBuf);
-
-impl Saved {
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// Puts it where it is wanted: whole, or not at all.
-    pub fn move_to(&self, target: &Path) -> Result<()> {
-        let dir = target.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut new =
-            tempfile::NamedTempFile::new_in(dir).with_context(|| format!("write to {}", dir.display()))?;
-        std::io::copy(&mut fs_err::File::open(&self.0)?, &mut new)
-            .with_context(|| format!("write {}", target.display()))?;
-        std::fs::set_permissions(new.path(), std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
-        new.persist(target).with_context(|| format!("write {}", target.display()))?;
-        Ok(())
-    }
-}
-
-impl Drop for Saved {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
+    to.flush().context("write the image")?;
+    Ok(true)
 }

@@ -20,6 +20,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{Record, connect, digest, missing};
 use crate::background;
+use crate::core::{Machines, driver_of_home};
 use crate::state::profile;
 
 /// The hidden command.
@@ -40,7 +41,7 @@ pub fn begin(home: &Home, profile: &str, machine: &str) -> Result<()> {
 /// After a start: the node may have been down.
 pub fn resume(home: &Home, profile: &str) -> Result<()> {
     match Record::read(home, profile).follow {
-        Some(machine) if drivers::machine::root_of(home, &machine).is_some() => {
+        Some(machine) if drivers::machine::init_of(home, &machine).is_some() => {
             spawn(home, profile, &machine)
         }
         _ => Ok(()),
@@ -81,9 +82,10 @@ async fn follow(home: &Home, profile: &str, machine: &str) -> Result<()> {
 
 async fn pass_on(home: &Home, profile: &str, machine: &str) -> Result<()> {
     let mut told = Told::default();
+    let driver = driver_of_home(home, machine);
     loop {
         // containerd may be started again while its node runs.
-        let Ok(node) = connect(home, machine).await else {
+        let Ok(node) = connect(home, &driver, machine).await else {
             sleep(AGAIN).await;
             continue;
         };
@@ -93,7 +95,7 @@ async fn pass_on(home: &Home, profile: &str, machine: &str) -> Result<()> {
             continue;
         };
         loop {
-            let done = mirror(home, profile, &node).await;
+            let done = mirror(home, profile, &driver, &node).await;
             if let Some(line) = told.news(&done) {
                 eprintln!("{line}");
             }
@@ -123,7 +125,7 @@ impl Told {
 }
 
 /// Every image of the node is on all nodes that run, and will be on those that come.
-async fn mirror(home: &Home, profile: &str, node: &Store) -> Result<()> {
+async fn mirror(home: &Home, profile: &str, driver: &Machines, node: &Store) -> Result<()> {
     let images = node.client.images().await?;
     let named: BTreeMap<String, String> = images
         .iter()
@@ -134,8 +136,8 @@ async fn mirror(home: &Home, profile: &str, node: &Store) -> Result<()> {
         bail!("no profile {profile}")
     };
     let peers = cluster.nodes.iter().map(|n| cluster.machine(n));
-    let peers = peers.filter(|m| *m != node.name && drivers::machine::root_of(home, m).is_some());
-    let failed: Vec<String> = join_all(peers.map(|peer| give(home, node, peer, &named, &images)))
+    let peers = peers.filter(|m| *m != node.name && drivers::machine::init_of(home, m).is_some());
+    let failed: Vec<String> = join_all(peers.map(|peer| give(home, driver, node, peer, &named, &images)))
         .await
         .into_iter()
         .filter_map(|done| done.err().map(|e| format!("{e:#}")))
@@ -152,12 +154,13 @@ async fn mirror(home: &Home, profile: &str, node: &Store) -> Result<()> {
 
 async fn give(
     home: &Home,
+    driver: &Machines,
     from: &Store,
     peer: String,
     named: &BTreeMap<String, String>,
     images: &[containers::containerd::messages::Image],
 ) -> Result<()> {
-    let to = connect(home, &peer).await?;
+    let to = connect(home, driver, &peer).await?;
     let lacks: Vec<String> = missing(&to, named).await?.into_iter().map(|(name, _)| name).collect();
     let give: Vec<_> = images.iter().filter(|i| lacks.contains(&i.name)).cloned().collect();
     containers::copy(&give, from, &to).await

@@ -11,18 +11,19 @@ use anyhow::{Context, Result, bail};
 use containers::archive::Archive;
 use containers::containerd::messages::Image;
 use containers::{Listed, Node as Store, familiar};
-use drivers::{Driver, MachineState};
+use drivers::MachineState;
 use futures::future::{join_all, try_join_all};
 use model::{Cluster, Home, Node};
 
+use super::channel::Machines;
 use super::look;
 use crate::ctx::Ctx;
 
-pub use fetch::{Saved, pull, push, save};
+pub use fetch::{pull, push, save};
 pub use record::Record;
 pub use source::{Source, engine, image_name, open};
 
-const SOCKET: &str = "run/containerd/containerd.sock";
+const SOCKET: &str = "unix:/run/containerd/containerd.sock";
 
 /// The stores of nodes that run, the primary's first.
 pub struct Stores {
@@ -36,7 +37,7 @@ pub struct Stores {
 /// Of the named nodes, or of all.
 pub async fn stores(ctx: &Ctx, cluster: &Cluster, nodes: &[&Node]) -> Result<Stores> {
     let machines =
-        look::machines_of(&cluster.name, Some(cluster), &*super::driver(ctx, cluster.driver)).await?;
+        look::machines_of(&cluster.name, Some(cluster), &super::driver(ctx, cluster.driver)).await?;
     let all: Vec<String> = if nodes.is_empty() {
         cluster.nodes.iter().map(|n| cluster.machine(n)).collect()
     } else {
@@ -44,14 +45,18 @@ pub async fn stores(ctx: &Ctx, cluster: &Cluster, nodes: &[&Node]) -> Result<Sto
     };
     let (up, down): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|m| machines.get(m) == Some(&MachineState::Running));
-    let running = try_join_all(up.iter().map(|m| connect(&ctx.home, m))).await?;
+    let driver = super::driver(ctx, cluster.driver);
+    let running = try_join_all(up.iter().map(|m| connect(&ctx.home, &driver, m))).await?;
     Ok(Stores { running, down, all: nodes.is_empty() })
 }
 
-pub async fn connect(home: &Home, machine: &str) -> Result<Store> {
-    let root = drivers::machine::root_of(home, machine);
-    let root = root.with_context(|| format!("node {machine} does not run"))?;
-    Store::connect(machine, &root.join(SOCKET), drivers::machine::var_dir(home, machine)).await
+pub async fn connect(home: &Home, driver: &Machines, machine: &str) -> Result<Store> {
+    let node = driver.node(machine).await?;
+    let dial = move || {
+        let node = node.clone();
+        async move { node.dial(&[SOCKET.to_owned()]).await.map_err(std::io::Error::other) }
+    };
+    Store::connect(machine, dial, drivers::machine::var_dir(home, machine)).await
 }
 
 impl Stores {
@@ -183,12 +188,12 @@ fn digest(image: &Image) -> Option<&str> {
 }
 
 /// Does this node have all that was loaded into the cluster?
-pub async fn is_complete(home: &Home, profile: &str, machine: &str) -> bool {
+pub async fn is_complete(home: &Home, profile: &str, driver: &Machines, machine: &str) -> bool {
     let wanted = Record::read(home, profile).images;
     if wanted.is_empty() {
         return true;
     }
-    let Ok(node) = connect(home, machine).await else { return false };
+    let Ok(node) = connect(home, driver, machine).await else { return false };
     missing(&node, &wanted).await.is_ok_and(|m| m.is_empty())
 }
 
@@ -205,9 +210,9 @@ async fn missing(node: &Store, wanted: &BTreeMap<String, String>) -> Result<Vec<
 }
 
 /// Puts what was loaded into the cluster on a node that was not there, from any node that has it.
-pub async fn complete(home: &Home, cluster: &Cluster, driver: &dyn Driver, machine: &str) -> Result<()> {
+pub async fn complete(home: &Home, cluster: &Cluster, driver: &Machines, machine: &str) -> Result<()> {
     let wanted = Record::read(home, &cluster.name).images;
-    let node = connect(home, machine).await?;
+    let node = connect(home, driver, machine).await?;
     let mut missing = missing(&node, &wanted).await?;
     let machines = look::machines_of(&cluster.name, Some(cluster), driver).await?;
     for (peer, _) in machines.iter().filter(|(m, state)| *m != machine && **state == MachineState::Running) {
@@ -215,7 +220,7 @@ pub async fn complete(home: &Home, cluster: &Cluster, driver: &dyn Driver, machi
             break;
         }
         // One that does not answer cannot help.
-        let Ok(peer) = connect(home, peer).await else { continue };
+        let Ok(peer) = connect(home, driver, peer).await else { continue };
         let (mut found, mut left) = (Vec::new(), Vec::new());
         for (name, wanted) in missing {
             match peer.client.image(&name).await.ok().flatten() {

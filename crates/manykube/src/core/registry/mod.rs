@@ -16,6 +16,7 @@ use model::{Cluster, Fault, Home, Reason};
 use serde::{Deserialize, Serialize};
 
 use super::mounts;
+use crate::core::{Machines, driver};
 use crate::ctx::Ctx;
 use crate::state::{atomic, profile};
 
@@ -87,11 +88,10 @@ pub fn bind(home: &Home, cluster: &Cluster) -> Option<Bind> {
 
 /// Whom the node asks for images of that name. Its own registry comes a moment after the node itself: until then
 /// the one behind the virtual address answers.
-pub fn place(home: &Home, cluster: &Cluster, machine: &str) -> Result<()> {
+pub async fn place(home: &Home, cluster: &Cluster, driver: &Machines, machine: &str) -> Result<()> {
     let Some(record) = read(home, &cluster.name).filter(|_| is_wanted(cluster)) else { return Ok(()) };
     let file = hosts_file(cluster.vip(), record.port);
-    drivers::machine::write_file(home, machine, &file)
-        .with_context(|| format!("tell {machine} of the registry"))
+    driver.write(home, machine, &[file]).await.with_context(|| format!("tell {machine} of the registry"))
 }
 
 fn hosts_file(vip: Ipv4Addr, port: u16) -> NodeFile {
@@ -104,15 +104,21 @@ fn hosts_file(vip: Ipv4Addr, port: u16) -> NodeFile {
 /// The directory in nodes that run, and the port on the host.
 pub async fn open(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
     prepare(&ctx.home, cluster)?;
+    let driver = driver(ctx, cluster.driver);
     for (machine, init) in mounts::running(ctx, cluster) {
-        place(&ctx.home, cluster, &machine)?;
-        let there = PathBuf::from(format!("/proc/{init}/root{MOUNT}")).join(DATA).is_dir();
-        if !there {
+        place(&ctx.home, cluster, &driver, &machine).await?;
+        if !is_shown(&driver, &machine).await? {
             let host = directory(&ctx.home, &cluster.name);
             mounts::show(init, &machine, &host, MOUNT, false).await?;
         }
     }
     door::spawn(&ctx.home, &cluster.name)
+}
+
+/// Whether the node sees the directory.
+async fn is_shown(driver: &Machines, machine: &str) -> Result<bool> {
+    let found = driver.node(machine).await?.get(&format!("{MOUNT}/{DATA}")).await?;
+    Ok(found.is_some_and(|found| found.info.directory))
 }
 
 /// After a start: it ended with the last node.
@@ -141,8 +147,9 @@ pub async fn answers(ctx: &Ctx, cluster: &Cluster, client: &kube::Client) -> Res
 pub async fn close(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
     let Some(record) = read(&ctx.home, &cluster.name) else { return Ok(()) };
     write(&ctx.home, &cluster.name, &Record { open: false, ..record })?;
+    let driver = driver(ctx, cluster.driver);
     for (machine, init) in mounts::running(ctx, cluster) {
-        if PathBuf::from(format!("/proc/{init}/root{MOUNT}")).join(DATA).is_dir() {
+        if is_shown(&driver, &machine).await? {
             mounts::hide(ctx, &machine, init, MOUNT).await;
         }
     }

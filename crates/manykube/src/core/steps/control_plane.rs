@@ -41,7 +41,8 @@ impl Runner<'_> {
             }
             let Ok(pki) = self.shared.pki(self.home(), cluster) else { continue };
             for node in members.iter().filter_map(|m| self.node(m).ok()) {
-                if let Some(lost) = recover::lost_for_good(self.home(), cluster, pki, node).await {
+                if let Some(lost) = recover::lost_for_good(self.home(), cluster, self.driver, pki, node).await
+                {
                     return lost;
                 }
             }

@@ -5,6 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use model::Home;
 use model::node_spec::NodeFile;
+use protocol::FileDigest;
+use sha2::{Digest as _, Sha256};
 
 use super::Runner;
 
@@ -30,7 +32,7 @@ done
 
 impl Runner<'_> {
     /// Before the node boots: whatever is there wins over what is ours.
-    pub(super) fn place_files(&self, machine: &str) -> Result<()> {
+    pub(super) async fn place_files(&self, machine: &str) -> Result<()> {
         let mut all = files(self.home())?;
         for file in authorities(self.home())? {
             // Also where programs written in Go look, as containerd, which does so once.
@@ -38,29 +40,23 @@ impl Runner<'_> {
             all.push(NodeFile::new(format!("{TRUSTED}/{name}"), file.mode, file.data.clone()));
             all.push(file);
         }
-        all.iter().try_for_each(|file| self.place(machine, file))
-    }
-
-    fn place(&self, machine: &str, file: &NodeFile) -> Result<()> {
-        drivers::machine::write_file(self.home(), machine, file)
-            .with_context(|| format!("copy {} into {machine}", file.path))
+        self.driver.write(self.home(), machine, &all).await
     }
 
     /// What has changed since, into a node that runs. It costs nothing when there is nothing in the home.
     pub(in crate::core) async fn sync_files(&self, machine: &str) -> Result<()> {
-        let Some(root) = drivers::machine::root_of(self.home(), machine) else { return Ok(()) };
-        let mut trusted = true;
-        for (all, trusts) in [(files(self.home())?, false), (authorities(self.home())?, true)] {
-            for file in all.iter().filter(|file| !is_same(&root, file)) {
-                match self.place(machine, file) {
-                    // It is dying; when it boots, it gets all of them.
-                    Err(_) if !root.is_dir() => return Ok(()),
-                    placed => placed?,
-                }
-                trusted &= !trusts;
-            }
+        let (own, trusted) = (files(self.home())?, authorities(self.home())?);
+        if own.is_empty() && trusted.is_empty() {
+            return Ok(());
         }
-        if trusted { Ok(()) } else { self.trust(machine).await }
+        // One that is off, or is just ending, gets all of them when it boots.
+        let Ok(node) = self.driver.node(machine).await else { return Ok(()) };
+        let (new, trusts) = (changed(&node, own).await, changed(&node, trusted).await);
+        let (Ok(new), Ok(trusts)) = (new, trusts) else { return Ok(()) };
+        for some in [&new, &trusts].into_iter().filter(|some| !some.is_empty()) {
+            node.put(some).await?;
+        }
+        if trusts.is_empty() { Ok(()) } else { self.trust(machine).await }
     }
 
     pub(super) async fn trust(&self, machine: &str) -> Result<()> {
@@ -74,11 +70,15 @@ impl Runner<'_> {
     }
 }
 
-fn is_same(root: &Path, file: &NodeFile) -> bool {
-    let path = root.join(file.path.trim_start_matches('/'));
-    let Ok(metadata) = std::fs::symlink_metadata(&path) else { return false };
-    let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o7777;
-    metadata.is_file() && mode == file.mode && std::fs::read(&path).is_ok_and(|data| data == file.data)
+/// Those that the node has not, or has otherwise.
+async fn changed(node: &protocol::Node, mut files: Vec<NodeFile>) -> Result<Vec<NodeFile>> {
+    let found = node.digests(files.iter().map(|f| f.path.clone()).collect()).await?;
+    let mut found = found.into_iter();
+    files.retain(|file| {
+        let same = FileDigest { sha256: Sha256::digest(&file.data).into(), mode: file.mode };
+        found.next().flatten() != Some(same)
+    });
+    Ok(files)
 }
 
 /// `files/<path>` is `/<path>` in every node.

@@ -1,17 +1,16 @@
 //! What is done to a machine, whatever its node is for.
 
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use bootstrap::api;
-use model::node_spec::PrepareState;
+use model::node_spec::{NodeFile, PrepareState};
 use tokio::time::{sleep, timeout};
 
 use super::{GRACE, Runner};
 use crate::core::machines::New;
 use crate::core::membership::{self, Note};
-use crate::core::{look, machines, registry, setup, ssh};
+use crate::core::{channel, look, machines, registry, setup, ssh};
 use crate::report::{Event, Style};
 
 /// So long may the processes of a machine that was killed take to end.
@@ -43,7 +42,7 @@ impl Runner<'_> {
             membership::write(self.home(), self.profile, machine, Note::Unsure)?;
         }
         self.driver.create(&spec).await?;
-        ssh::keys(self.home(), machine)?;
+        ssh::keys(self.home(), self.driver, machine).await?;
         setup::made(self.home(), cluster, node)
     }
 
@@ -65,7 +64,7 @@ impl Runner<'_> {
         self.driver.resize(&spec).await.with_context(|| {
             format!("give it {} CPUs and {} MiB while it runs", spec.cpus, spec.memory_mib)
         })?;
-        machines::tell_size(self.home(), machine, &spec)?;
+        machines::tell_size(self.driver, machine, &spec).await?;
         let host = crate::host::size();
         let size = (
             (spec.cpus < host.cpus).then_some(spec.cpus),
@@ -79,30 +78,38 @@ impl Runner<'_> {
     }
 
     pub(super) async fn tell_peers(&self, machine: &str) -> Result<()> {
-        let file = machines::peers_file(self.home(), self.cluster()?, &self.leaving)?;
         // First the key: an election without one is none.
-        self.place_key(machine)?;
-        drivers::machine::write_file(self.home(), machine, &file)
+        let mut files = self.election_key(machine)?;
+        files.push(machines::peers_file(self.home(), self.cluster()?, &self.leaving)?);
+        match self.driver.write(self.home(), machine, &files).await {
+            // It takes part in nothing. The next start tells it.
+            Err(e) if channel::is_frozen(&e) => {
+                self.ctx.warn(format!(
+                    "{machine} is frozen and is not told which nodes there are: run start after it is thawed"
+                ));
+                Ok(())
+            }
+            written => written,
+        }
     }
 
     /// One that was made by an earlier manykube has none.
-    fn place_key(&self, machine: &str) -> Result<()> {
+    fn election_key(&self, machine: &str) -> Result<Vec<NodeFile>> {
         let cluster = self.cluster()?;
-        let Some(node) = cluster.find_node(machine) else { return Ok(()) };
-        let key = machines::election_file(self.home(), cluster, node)?;
-        key.iter().try_for_each(|file| drivers::machine::write_file(self.home(), machine, file))
+        let node = cluster.find_node(machine);
+        let key = node.map(|node| machines::election_file(self.home(), cluster, node)).transpose()?;
+        Ok(key.flatten().into_iter().collect())
     }
 
     /// The API server looks at its files and takes up what is new.
-    pub(super) fn certify(&self, machine: &str) -> Result<()> {
+    pub(super) async fn certify(&self, machine: &str) -> Result<()> {
         let pki = self.shared.pki(self.home(), self.cluster()?)?;
-        let files = bootstrap::api_certificate(pki)?;
-        files.iter().try_for_each(|file| drivers::machine::write_file(self.home(), machine, file))
+        self.driver.write(self.home(), machine, &bootstrap::api_certificate(pki)?).await
     }
 
     /// Boots, and returns when the node's kubelet runs. A node that gave up is booted again.
     pub(in crate::core) async fn boot(&self, machine: &str) -> Result<()> {
-        match look::agent(self.home(), machine).await {
+        match self.driver.state(machine).await {
             // Somebody asked it to go down and was interrupted: let it, in order.
             Some(agent) if agent.stopping => self.driver.power_off(machine, GRACE).await?,
             Some(agent)
@@ -138,9 +145,9 @@ impl Runner<'_> {
     async fn bring_up(&self, machine: &str) -> Result<()> {
         let spec = machines::spec(self.home(), self.cluster()?, self.node(machine)?, None)?;
         if drivers::machine::init_of(self.home(), machine).is_none() {
-            registry::place(self.home(), self.cluster()?, machine)?;
-            self.place_files(machine)?;
-            self.place_key(machine)?;
+            registry::place(self.home(), self.cluster()?, self.driver, machine).await?;
+            self.place_files(machine).await?;
+            self.driver.write(self.home(), machine, &self.election_key(machine)?).await?;
         }
         self.driver.boot(&spec).await?;
         let booting = self.shared.boots();
@@ -152,7 +159,7 @@ impl Runner<'_> {
 
     /// Fails when the node says that it will never be.
     pub(super) async fn agent_is_up(&self, machine: &str) -> Result<bool> {
-        let Some(agent) = look::agent(self.home(), machine).await else {
+        let Some(agent) = self.driver.state(machine).await else {
             let running = self
                 .driver
                 .list()
@@ -160,8 +167,7 @@ impl Runner<'_> {
                 .iter()
                 .any(|m| m.name == machine && m.state == drivers::MachineState::Running);
             if !running {
-                let log = drivers::machine::shared_dir(self.home(), machine).join("agent.log");
-                bail!("{}", ended_early(&std::fs::read_to_string(&log).unwrap_or_default(), &log));
+                bail!("{}", ended_early(&drivers::machine::log(self.home(), machine)));
             }
             return Ok(false);
         };
@@ -174,10 +180,10 @@ impl Runner<'_> {
 }
 
 /// What it said last is mostly why.
-fn ended_early(said: &str, log: &Path) -> String {
+fn ended_early(said: &str) -> String {
     let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
     let why = last.map(|line| format!(": {line}")).unwrap_or_default();
-    format!("the machine ended while it was starting{why} (see {})", log.display())
+    format!("the machine ended while it was starting{why}")
 }
 
 #[cfg(test)]
@@ -186,11 +192,10 @@ mod tests {
 
     #[test]
     fn the_last_words_of_a_machine() {
-        let of = |said: &str| ended_early(said, Path::new("/m/agent.log"));
         assert_eq!(
-            of("boot\ntake /m/disk: it is still in use\n\n"),
-            "the machine ended while it was starting: take /m/disk: it is still in use (see /m/agent.log)"
+            ended_early("boot\ntake /m/disk: it is still in use\n\n"),
+            "the machine ended while it was starting: take /m/disk: it is still in use"
         );
-        assert_eq!(of(""), "the machine ended while it was starting (see /m/agent.log)");
+        assert_eq!(ended_early(""), "the machine ended while it was starting");
     }
 }

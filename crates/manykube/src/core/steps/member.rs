@@ -31,17 +31,22 @@ impl Runner<'_> {
     pub(super) async fn create_member(&self, machine: &str) -> Result<()> {
         let (cluster, node) = (self.cluster()?, self.node(machine)?);
         let others = || cluster.control_planes().map(|n| cluster.machine(n)).filter(|m| m != machine);
-        let others: Vec<String> = others().filter(|m| look::has_etcd_data(self.home(), m)).collect();
+        let mut members = Vec::new();
+        for other in others() {
+            if look::has_etcd_data(self.home(), self.driver, &other).await {
+                members.push(other);
+            }
+        }
         tokio::select! {
             made = self.join_etcd(machine, node) => made,
-            lost = self.majority_is_lost(&others) => Err(lost.fault(self.ctx).into()),
+            lost = self.majority_is_lost(&members) => Err(lost.fault(self.ctx).into()),
         }
     }
 
     async fn join_etcd(&self, machine: &str, node: &Node) -> Result<()> {
         let etcd = self.etcd(machine)?;
         let known = etcd.find(machine, node.ip).await?;
-        if known.is_some() && self.is_whole(machine) {
+        if known.is_some() && self.is_whole(machine).await {
             return self.note(machine, Note::Unsure);
         }
         etcd.forget(machine, node.ip).await?;
@@ -61,9 +66,9 @@ impl Runner<'_> {
     }
 
     /// It has etcd's data, and its manifests were made for it.
-    fn is_whole(&self, machine: &str) -> bool {
+    async fn is_whole(&self, machine: &str) -> bool {
         membership::read(self.home(), self.profile, machine) == Some(Note::Unsure)
-            && look::has_etcd_data(self.home(), machine)
+            && look::has_etcd_data(self.home(), self.driver, machine).await
             && look::is_prepared(self.home(), machine)
     }
 
@@ -84,7 +89,7 @@ impl Runner<'_> {
             self.shared.check(&spec.image)?;
             self.driver.create(&spec).await?;
         }
-        crate::core::ssh::keys(self.home(), machine)?;
+        crate::core::ssh::keys(self.home(), self.driver, machine).await?;
         setup::made(self.home(), cluster, node)
     }
 
@@ -154,7 +159,7 @@ impl Runner<'_> {
     async fn let_go(&self, machine: &str) {
         let began = Instant::now();
         while began.elapsed() < LET_GO {
-            match look::agent(self.home(), machine).await {
+            match self.driver.state(machine).await {
                 Some(agent) if agent.vip.is_some() => sleep(LOOK_AGAIN).await,
                 _ => return,
             }

@@ -11,12 +11,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use bootstrap::Identity;
 use bootstrap::api;
-use drivers::{Driver, Io};
 use futures::future::LocalBoxFuture;
 use model::{Cluster, Home, Node};
 use plan::Step;
 use tokio::time::sleep;
 
+use super::channel::Machines;
 use super::shared::Shared;
 use super::{containers, images, manifests};
 use crate::ctx::Ctx;
@@ -33,7 +33,7 @@ pub struct Runner<'a> {
     /// `None` when a profile is removed whose configuration is lost.
     pub cluster: Option<&'a Cluster>,
     pub profile: &'a str,
-    pub driver: &'a dyn Driver,
+    pub driver: &'a Machines,
     /// What is left of the time the user gives us.
     pub patience: Duration,
     /// A node that is not in `cluster` any more, but still there.
@@ -46,7 +46,7 @@ pub struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    pub fn new(ctx: &'a Ctx, cluster: &'a Cluster, driver: &'a dyn Driver, patience: Duration) -> Runner<'a> {
+    pub fn new(ctx: &'a Ctx, cluster: &'a Cluster, driver: &'a Machines, patience: Duration) -> Runner<'a> {
         Runner {
             ctx,
             cluster: Some(cluster),
@@ -104,7 +104,7 @@ impl<'a> Runner<'a> {
                 Step::WaitNode(m) => self.wait_node(m).await,
                 Step::WaitSystem => self.wait_system().await,
                 Step::Peers(m) => self.tell_peers(m).await,
-                Step::Certify(m) => self.certify(m),
+                Step::Certify(m) => self.certify(m).await,
                 Step::NoteLeft(m) => self.note_replaced(m),
                 Step::RecoverEtcd(m) => self.recover_etcd(m).await,
                 Step::CreateMember(m) => self.create_member(m).await,
@@ -176,7 +176,7 @@ impl<'a> Runner<'a> {
 
     /// Runs a command of ours in a node; its output, or an error with the end of it.
     pub(super) async fn in_node(&self, machine: &str, argv: &[String]) -> Result<String> {
-        let output = self.driver.run(machine, argv, Io::Captured { stdin: Vec::new() }).await?;
+        let output = self.driver.run(machine, argv).await?;
         if output.code != 0 {
             let all = [output.stdout, output.stderr].concat();
             let text = String::from_utf8_lossy(&all).into_owned();

@@ -6,7 +6,6 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use bootstrap::Identity;
 use bootstrap::api::{self, NodeLabels};
-use drivers::Io;
 use model::cluster::WaitFor;
 use model::{Cni, Node};
 use tokio::time::sleep;
@@ -54,7 +53,7 @@ impl Runner<'_> {
     pub(super) async fn wait_node(&self, machine: &str) -> Result<()> {
         // On a busy host an agent may be late with its answer.
         let boot_id = loop {
-            if let Some(agent) = look::agent(self.home(), machine).await.filter(|a| !a.boot_id.is_empty()) {
+            if let Some(agent) = self.driver.state(machine).await.filter(|a| !a.boot_id.is_empty()) {
                 break agent.boot_id;
             }
             self.agent_is_up(machine).await?;
@@ -130,7 +129,7 @@ impl Runner<'_> {
             let limit = seconds.min(LONGEST_LOOKUP).to_string();
             let argv =
                 ["busybox", "timeout", &limit, "busybox", "nslookup", &name, &server].map(str::to_owned);
-            if self.driver.run(&machine, &argv, Io::Captured { stdin: Vec::new() }).await?.code == 0 {
+            if self.driver.run(&machine, &argv).await?.code == 0 {
                 break;
             }
             sleep(LOOK_AGAIN).await;
