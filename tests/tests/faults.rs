@@ -220,12 +220,13 @@ fn programs(lab: &Lab) {
 
 /// Nobody undoes a fault whose watcher died, but `start` does.
 fn watcher_is_lost(lab: &Lab) {
-    lab.manykube(&["fault", "cut", "m02", "--for=1s"]).ok();
+    // Long enough to find the watcher alive on a busy host.
+    lab.manykube(&["fault", "cut", "m02", "--for=6s"]).ok();
     let text = std::fs::read(lab.home().join("profiles/minikube/faults.json")).expect("a record");
     let record: Value = serde_json::from_slice(&text).expect("JSON");
     let watcher = record[0]["watcher"]["pid"].as_i64().and_then(|p| i32::try_from(p).ok());
     kill(Pid::from_raw(watcher.expect("a watcher")), Signal::SIGKILL).expect("kill -9");
-    std::thread::sleep(Duration::from_secs(2));
+    std::thread::sleep(Duration::from_secs(7));
     assert!(!answers(M02) && list(lab).len() == 1);
     let started = lab.manykube(&["start"]).ok();
     assert!(started.stdout.contains("Undone: minikube-m02 cut off"), "{}", started.stdout);

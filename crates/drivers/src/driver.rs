@@ -104,6 +104,9 @@ pub enum NoStream {
     NotRunning(String),
     #[error("machine {0} is frozen: nothing can run in it until it is thawed")]
     Frozen(String),
+    /// It was booted by a version that had no channel.
+    #[error("machine {0} was started by an earlier manykube: stop and start it")]
+    Old(String),
     #[error("the agent of {machine} does not answer: {why}")]
     Silent { machine: String, why: String },
 }

@@ -42,10 +42,8 @@ fn change(file: PathBuf, container: bool) -> std::io::Result<()> {
             set.retain(|c| c != LACKING);
         }
     }
-    if container {
-        // Both are raised with that capability.
-        process["oomScoreAdj"] = Value::Null;
-        process["rlimits"] = Value::Array(Vec::new());
-    }
+    // Both are raised with that capability.
+    process["oomScoreAdj"] = Value::Null;
+    process["rlimits"] = Value::Array(Vec::new());
     std::fs::write(file, serde_json::to_vec(&document)?)
 }

@@ -1,5 +1,6 @@
 //! What docs/security.md promises: who can reach what, who can read what, and what never leaves the host.
 
+mod attacks;
 mod host;
 mod identities;
 mod leaks;
@@ -51,6 +52,7 @@ fn what_the_document_promises() {
     nodes_see_nothing_of_the_host(&lab);
     secrets(&lab);
     pods::an_ordinary_pod(&lab);
+    attacks::leave_the_host_as_it_is(&lab);
     ports_of_docker(&lab, &bridge);
     identities::another_cluster(&lab, "minikube");
     lab.manykube(&["delete"]).ok();

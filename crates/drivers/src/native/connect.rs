@@ -49,6 +49,8 @@ pub fn hand_over(channel: OwnedFd) -> Result<()> {
 pub async fn connect(machine: &str, paths: &Paths) -> Result<Stream, NoStream> {
     let silent = |e: std::io::Error| NoStream::Silent { machine: machine.to_owned(), why: e.to_string() };
     let dir = std::fs::File::open(paths.dir()).map_err(silent)?;
-    let stream = UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", dir.as_raw_fd())).await;
-    Ok(Box::new(stream.map_err(silent)?))
+    match UnixStream::connect(format!("/proc/self/fd/{}/{SOCKET}", dir.as_raw_fd())).await {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Err(NoStream::Old(machine.to_owned())),
+        stream => Ok(Box::new(stream.map_err(silent)?)),
+    }
 }

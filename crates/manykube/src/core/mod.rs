@@ -33,8 +33,10 @@ use std::process::{ExitStatus, Output};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use drivers::NoStream;
 use drivers::docker::Docker;
 use drivers::native::Native;
+use futures::future::join_all;
 use ipnet::Ipv4Net;
 use model::node_config::{Change, Setup, Takes};
 use model::status::NodeStatusInput;
@@ -110,6 +112,23 @@ async fn all_machines(ctx: &Ctx) -> Result<Vec<drivers::Machine>> {
     Ok(machines)
 }
 
+/// Nodes that an earlier version booted have no channel. They boot with one.
+async fn old_agents(ctx: &Ctx, cluster: &Cluster, driver: &Machines) -> Result<(), Fault> {
+    let look = async |machine: String| match driver.node(&machine).await {
+        Err(e) if matches!(e.downcast_ref(), Some(NoStream::Old(_))) => Some(machine),
+        _ => None,
+    };
+    let old = join_all(cluster.nodes.iter().map(|n| look(cluster.machine(n)))).await;
+    let old: Vec<String> = old.into_iter().flatten().collect();
+    if old.is_empty() {
+        return Ok(());
+    }
+    let message =
+        format!("An earlier version of manykube started {}, and this one cannot speak to it", old.join(", "));
+    let advice = format!("Run '{}', then '{}': nothing is lost", ctx.hint("stop"), ctx.hint("start"));
+    Err(Fault::new(Reason::GuestStart, message).advice(advice))
+}
+
 /// Plans and runs (or, with `dry_run`, prints the plan). The caller holds the profile's lock, has saved `cluster`
 /// (not when dry) and writes the user's kubeconfig afterwards.
 pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Started> {
@@ -118,6 +137,7 @@ pub async fn start(ctx: &Ctx, cluster: &Cluster, opts: StartOpts) -> Result<Star
     if let Some(from) = opts.recover_from.clone().or_else(unfinished).filter(|_| !opts.dry_run) {
         recover::recover(ctx, cluster, &from, &opts).await?;
     }
+    old_agents(ctx, cluster, &driver).await?;
     let observed = look::observe(&ctx.home, cluster, &driver, &[]).await?;
     recover::check_members(ctx, cluster, &driver, &observed).await?;
     certificates::tell(ctx, cluster)?;
