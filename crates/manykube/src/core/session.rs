@@ -10,7 +10,7 @@ use rustix::termios::tcgetwinsize;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// As a shell reports a program that wrote to a pipe which nobody reads.
+/// As a shell reports a program that wrote to a closed pipe.
 const BROKEN_PIPE: i32 = 141;
 
 /// Returns the exit code. With `tty` the command gets a terminal that is joined to ours.

@@ -31,7 +31,7 @@ async fn build(ctx: &Ctx, args: &BuildArgs, tag: Option<&str>) -> Result<()> {
     let stores = stores(ctx, &cluster, &args.node).await?;
     let node = builder(&cluster, &stores)?;
     let engine = LocalSocket::open(docker::ensure(ctx, &cluster, node).await?, docker::socket())?;
-    // The image's, never the node's: whoever can write a file in a node would have it run here.
+    // The image's, never the node's: a pod that writes to the node's files would have its program run here.
     let mut client = Command::new(core::image_of(ctx, &cluster, node)?.rootfs().join(CLIENT));
     client.args(arguments(&engine.path(), args, tag, &context)).stdin(Stdio::null()).kill_on_drop(true);
     let status = client.status().await.context("run buildctl")?;
