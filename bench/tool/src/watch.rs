@@ -115,7 +115,7 @@ fn clients(home: &Home, machine: &str, wanted: &Wanted) -> Option<Vec<Client>> {
     let identity = Identity::load(home, &wanted.profile).or_else(|_| kubeadms(home, machine)).ok()?;
     let address = |number| address::node_ip(bare::SUBNET, number);
     let addresses: Vec<Ipv4Addr> = (1..=wanted.control_planes).filter_map(address).collect();
-    addresses.into_iter().map(|ip| api::client(&identity, ip, wanted.port).ok()).collect()
+    addresses.into_iter().map(|ip| api::client(&identity, ip, wanted.port, api::direct()).ok()).collect()
 }
 
 /// Who may ask from the first moment on, as `kubeadm init` made him.

@@ -85,11 +85,11 @@ pub fn progress_command() -> Vec<String> {
 }
 
 /// Members as one of them knows them, also while there is no majority: the port for other members answers at once.
-pub async fn members_known_to(pki: &Pki, ip: Ipv4Addr) -> Result<Vec<Member>> {
+pub async fn members_known_to(pki: &Pki, ip: Ipv4Addr, dial: api::Dial) -> Result<Vec<Member>> {
     // One without addresses: etcd compares those of a member with where it comes from.
     let client = pki.leaf(leaf::ETCD_HEALTHCHECK_CLIENT)?.clone();
     let identity = Identity { ca: pki.etcd_ca.cert.clone(), client };
-    let client = api::client(&identity, ip, PEER_PORT)?;
+    let client = api::client(&identity, ip, PEER_PORT, dial)?;
     let request = http::Request::get("/members").body(Vec::new())?;
     let said = tokio::time::timeout(PEER_ANSWERS, client.request_text(request)).await??;
     parse_known(&said)

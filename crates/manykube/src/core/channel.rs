@@ -1,23 +1,28 @@
 //! A driver, and the channels into its nodes that run. Everything that the host wants from such a node goes by its channel.
 
 use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Deref;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use bootstrap::Identity;
+use bootstrap::api::{self, Dial};
 use drivers::{Driver, NoStream, machine};
-use model::Home;
 use model::node_spec::{NodeFile, NodeState};
+use model::{Cluster, Home, Node as ClusterNode};
 use protocol::{Node, Output};
 use tokio::time::timeout;
 
 /// An agent answers from memory; one that does not within this time is stuck.
 const ANSWER: Duration = Duration::from_secs(3);
 
+#[derive(Clone)]
 pub struct Machines {
-    driver: Box<dyn Driver>,
-    open: Mutex<HashMap<String, Node>>,
+    driver: Arc<dyn Driver>,
+    open: Arc<Mutex<HashMap<String, Node>>>,
 }
 
 impl Deref for Machines {
@@ -29,8 +34,8 @@ impl Deref for Machines {
 }
 
 impl Machines {
-    pub fn new(driver: Box<dyn Driver>) -> Machines {
-        Machines { driver, open: Mutex::default() }
+    pub fn new(driver: Arc<dyn Driver>) -> Machines {
+        Machines { driver, open: Arc::default() }
     }
 
     /// The agent of a node that runs. A channel that is open is used again.
@@ -56,6 +61,54 @@ impl Machines {
         // What does not answer now is asked on a new channel the next time.
         self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(machine);
         None
+    }
+
+    /// Streams to addresses of the cluster, opened by the first of these nodes that can.
+    pub fn dial(&self, via: Vec<String>) -> Dial {
+        let machines = self.clone();
+        Arc::new(move |to| {
+            let (machines, via) = (machines.clone(), via.clone());
+            Box::pin(async move { machines.dial_one(&via, to).await })
+        })
+    }
+
+    async fn dial_one(&self, via: &[String], to: SocketAddrV4) -> io::Result<api::Stream> {
+        let target = [format!("tcp:{to}")];
+        let mut refused = io::Error::other("no node runs");
+        for machine in via {
+            let dialled = timeout(ANSWER, async {
+                let node = self.node(machine).await?;
+                Ok::<_, anyhow::Error>(node.dial(&target).await?)
+            });
+            match dialled.await {
+                Ok(Ok(stream)) => return Ok(Box::new(stream)),
+                Ok(Err(e)) => refused = io::Error::other(format!("{e:#}")),
+                Err(_) => refused = io::ErrorKind::TimedOut.into(),
+            }
+        }
+        Err(refused)
+    }
+
+    /// A client of the whole cluster, by the virtual address.
+    pub fn client(&self, identity: &Identity, cluster: &Cluster) -> Result<kube::Client> {
+        let endpoint = cluster.endpoint().context("the cluster has no control plane")?;
+        self.client_at(identity, cluster, endpoint)
+    }
+
+    /// The same by another address that all control planes reach.
+    pub fn client_at(&self, identity: &Identity, cluster: &Cluster, at: Ipv4Addr) -> Result<kube::Client> {
+        let via = cluster.control_planes().map(|n| cluster.machine(n)).collect();
+        api::client(identity, at, cluster.api_port, self.dial(via))
+    }
+
+    /// A client of one API server.
+    pub fn client_of(
+        &self,
+        identity: &Identity,
+        cluster: &Cluster,
+        node: &ClusterNode,
+    ) -> Result<kube::Client> {
+        api::client(identity, node.ip, cluster.api_port, self.dial(vec![cluster.machine(node)]))
     }
 
     /// Runs a command in a node to its end.

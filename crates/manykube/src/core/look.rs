@@ -40,7 +40,7 @@ pub async fn observe(
     let machines = machines_of(&cluster.name, Some(cluster), driver).await?;
     // Asking for an address that no machine holds only costs time.
     let runs = cluster.control_planes().any(|n| machines.get(&cluster.machine(n)) == Some(&Machine::Running));
-    let client = if runs { client(home, cluster) } else { None };
+    let client = if runs { client(home, cluster, driver) } else { None };
     let api = async {
         match &client {
             Some(client) => Some((api::health(client, LOOK).await.ok()?, client)),
@@ -129,7 +129,7 @@ async fn observe_node(place: Place<'_>, state: Option<Machine>, in_api: Option<&
     let own_api = async {
         match (identity, control_plane) {
             (Some(identity), Some(node)) if agent.is_some() => {
-                let own = api::client(identity, node.ip, cluster.api_port).ok()?;
+                let own = driver.client_of(identity, cluster, node).ok()?;
                 api::health(&own, LOOK).await.ok()
             }
             _ => None,
@@ -206,9 +206,8 @@ pub fn is_up(agent: &NodeState) -> bool {
 }
 
 /// A client of the whole cluster; `None` while there is no certificate for one.
-pub fn client(home: &Home, cluster: &Cluster) -> Option<kube::Client> {
-    let identity = Identity::load(home, &cluster.name).ok()?;
-    api::client(&identity, cluster.endpoint()?, cluster.api_port).ok()
+pub fn client(home: &Home, cluster: &Cluster, driver: &Machines) -> Option<kube::Client> {
+    driver.client(&Identity::load(home, &cluster.name).ok()?, cluster).ok()
 }
 
 async fn is_system_ready(client: &kube::Client, cluster: &Cluster) -> bool {
@@ -255,7 +254,7 @@ pub async fn status(home: &Home, cluster: &Cluster, driver: &Machines) -> Result
             let apiserver = match identity {
                 // What stands still does not answer: asking would only cost time.
                 _ if agent.as_ref().is_some_and(|a| a.hold.freezes("kube-system")) => Apiserver::Paused,
-                Some(identity) if node.control_plane => apiserver(identity, cluster, node).await,
+                Some(identity) if node.control_plane => apiserver(driver, identity, cluster, node).await,
                 _ => Apiserver::Stopped,
             };
             NodeStatusInput {
@@ -272,8 +271,8 @@ pub async fn status(home: &Home, cluster: &Cluster, driver: &Machines) -> Result
     Ok(join_all(nodes).await)
 }
 
-async fn apiserver(identity: &Identity, cluster: &Cluster, node: &Node) -> Apiserver {
-    let Ok(client) = api::client(identity, node.ip, cluster.api_port) else { return Apiserver::Error };
+async fn apiserver(driver: &Machines, identity: &Identity, cluster: &Cluster, node: &Node) -> Apiserver {
+    let Ok(client) = driver.client_of(identity, cluster, node) else { return Apiserver::Error };
     let began = Instant::now();
     loop {
         match api::health(&client, PATIENCE).await {

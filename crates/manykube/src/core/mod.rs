@@ -30,6 +30,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Output};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -83,8 +84,8 @@ pub fn driver(ctx: &Ctx, kind: DriverKind) -> Machines {
 fn driver_in(home: &model::Home, kind: DriverKind) -> Machines {
     let home = home.clone();
     Machines::new(match kind {
-        DriverKind::Native => Box::new(Native::new(home)),
-        DriverKind::Docker | DriverKind::Podman => Box::new(Docker::new(home, kind)),
+        DriverKind::Native => Arc::new(Native::new(home)),
+        DriverKind::Docker | DriverKind::Podman => Arc::new(Docker::new(home, kind)),
     })
 }
 
@@ -376,7 +377,7 @@ pub async fn observe(ctx: &Ctx, cluster: &Cluster) -> Result<Vec<NodeStatusInput
 
 /// A client of the cluster's API; `None` while there is no certificate for one.
 pub fn client(ctx: &Ctx, cluster: &Cluster) -> Option<kube::Client> {
-    look::client(&ctx.home, cluster)
+    look::client(&ctx.home, cluster, &driver(ctx, cluster.driver))
 }
 
 /// Runs a command in a node with our own standard streams; its exit code.

@@ -204,7 +204,7 @@ pub async fn lost_for_good(
     pki: &Pki,
     node: &Node,
 ) -> Option<Lost> {
-    let known = etcd::members_known_to(pki, node.ip).await;
+    let known = etcd::members_known_to(pki, node.ip, driver.dial(vec![cluster.machine(node)])).await;
     let members = known.inspect_err(|e| tracing::debug!("{e:#}")).ok()?;
     let voters: Vec<_> = members.iter().filter(|m| !m.learner).collect();
     let given_up = |m: &String| membership::read(home, &cluster.name, m).is_some_and(|n| n != Note::Unsure);

@@ -4,12 +4,13 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use bootstrap::api::{self, Nodes};
+use anyhow::Result;
+use bootstrap::api::Nodes;
 use bootstrap::{Identity, Pki, pki};
 use image::NodeImage;
 use model::{Cluster, Home};
 
+use super::channel::Machines;
 use super::images;
 
 #[derive(Default)]
@@ -22,13 +23,12 @@ pub struct Shared {
 
 impl Shared {
     /// The cluster's Node objects.
-    pub fn nodes(&self, home: &Home, cluster: &Cluster) -> Result<&Nodes> {
+    pub fn nodes(&self, home: &Home, cluster: &Cluster, driver: &Machines) -> Result<&Nodes> {
         if let Some(nodes) = self.nodes.get() {
             return Ok(nodes);
         }
         let identity = Identity::load(home, &cluster.name)?;
-        let endpoint = cluster.endpoint().context("the cluster has no control plane")?;
-        let client = api::client(&identity, endpoint, cluster.api_port)?;
+        let client = driver.client(&identity, cluster)?;
         Ok(self.nodes.get_or_init(|| Nodes::new(client)))
     }
 

@@ -4,20 +4,21 @@
 //! no TLS there, and nothing else of the host is reachable by it.
 
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use fs_err::os::unix::fs::OpenOptionsExt as _;
-use model::Home;
+use model::{Cluster, Home};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use super::read;
 use crate::background;
+use crate::core::{Machines, driver_in};
 use crate::state::profile;
 
 /// The hidden command.
@@ -70,23 +71,23 @@ async fn serve(home: &Home, profile: &str) -> Result<()> {
     let port = read(home, profile).context("the cluster has no registry")?.port;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let listener = TcpListener::bind(address).await.with_context(|| format!("listen on {address}"))?;
+    let cluster = profile::load(home, profile)?.context("the cluster has no configuration")?.cluster;
+    let machines = driver_in(home, cluster.driver);
     let each = |client| {
-        tokio::spawn(hand_on(client, places(home, profile, port)));
+        // Nodes come and go.
+        if let Ok(Some(file)) = profile::load(home, profile) {
+            tokio::spawn(hand_on(client, machines.clone(), file.cluster, port));
+        }
     };
     background::take(&listener, each).await;
     Ok(())
 }
 
-/// The virtual address first, which is that of a node that answers.
-fn places(home: &Home, profile: &str, port: u16) -> Vec<SocketAddr> {
-    let Ok(Some(file)) = profile::load(home, profile) else { return Vec::new() };
-    let all = [file.cluster.vip()].into_iter().chain(file.cluster.nodes.iter().map(|n| n.ip));
-    all.map(|ip| SocketAddr::new(IpAddr::V4(ip), port)).collect()
-}
-
-async fn hand_on(mut client: TcpStream, places: Vec<SocketAddr>) {
-    for place in places {
-        if let Ok(Ok(mut node)) = timeout(CONNECT, TcpStream::connect(place)).await {
+/// To the virtual address first, which is that of a node that answers.
+async fn hand_on(mut client: TcpStream, machines: Machines, cluster: Cluster, port: u16) {
+    let dial = machines.dial(cluster.nodes.iter().map(|n| cluster.machine(n)).collect());
+    for ip in [cluster.vip()].into_iter().chain(cluster.nodes.iter().map(|n| n.ip)) {
+        if let Ok(mut node) = dial(SocketAddrV4::new(ip, port)).await {
             // Whoever ends it, it is ended.
             let _ = copy_bidirectional(&mut client, &mut node).await;
             return;

@@ -56,7 +56,7 @@ impl Runner<'_> {
         if matches!(cluster.vip_by, VipBy::KubeVip { .. }) {
             // kubeadm speaks to the virtual address, which kube-vip takes some time after the API is up.
             let identity = Identity::load(self.home(), &cluster.name)?;
-            let shared = api::client(&identity, cluster.vip(), cluster.api_port)?;
+            let shared = self.driver.client_at(&identity, cluster, cluster.vip())?;
             api::serving(&shared, self.patience).await?;
         }
         for argv in bootstrap::finish_commands(cluster) {

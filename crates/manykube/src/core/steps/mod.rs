@@ -137,22 +137,17 @@ impl<'a> Runner<'a> {
 
     fn client(&self) -> Result<kube::Client> {
         let cluster = self.cluster()?;
-        let identity = Identity::load(self.home(), &cluster.name)?;
-        api::client(
-            &identity,
-            cluster.endpoint().context("the cluster has no control plane")?,
-            cluster.api_port,
-        )
+        self.driver.client(&Identity::load(self.home(), &cluster.name)?, cluster)
     }
 
     /// Of one API server, not of the address that all share.
     fn client_of(&self, node: &Node) -> Result<kube::Client> {
         let cluster = self.cluster()?;
-        api::client(&Identity::load(self.home(), &cluster.name)?, node.ip, cluster.api_port)
+        self.driver.client_of(&Identity::load(self.home(), &cluster.name)?, cluster, node)
     }
 
     fn nodes(&self) -> Result<&api::Nodes> {
-        self.shared.nodes(self.home(), self.cluster()?)
+        self.shared.nodes(self.home(), self.cluster()?, self.driver)
     }
 
     fn is_primary(&self, machine: &str) -> Result<bool> {

@@ -95,7 +95,7 @@ impl Runner<'_> {
         let runs =
             |node: &&Node| machines.get(&cluster.machine(node)) == Some(&drivers::MachineState::Running);
         let each = cluster.control_planes().filter(runs).map(|node| {
-            let client = api::client(&identity, node.ip, cluster.api_port);
+            let client = self.driver.client_of(&identity, cluster, node);
             async move { anyhow::Ok(api::ready(&client?, self.patience).await?) }
         });
         futures::future::try_join_all(each).await?;
