@@ -1,4 +1,4 @@
-//! What all crates stand on: files that are whole or not there, and the places at which tests kill a command.
+//! What all crates stand on: files that are whole or not there, byte streams, and the places at which tests kill a command.
 
 pub mod atomic;
 #[cfg(feature = "test-hooks")]
@@ -6,3 +6,6 @@ pub mod crash;
 #[cfg(not(feature = "test-hooks"))]
 #[path = "no_crash.rs"]
 pub mod crash;
+mod stream;
+
+pub use stream::{ByteStream, Stream};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
+use base::Stream;
 use image::NodeImage;
 use image::registry::{LayerProgress, Reference};
 use ipnet::Ipv4Net;
@@ -14,7 +15,6 @@ use model::node_config::Port;
 use model::node_spec::NodeFile;
 use model::{Cluster, DriverKind, Fault};
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::faults::Faults;
 
@@ -90,12 +90,6 @@ pub trait Driver: Send + Sync {
     /// A fresh byte stream to the agent of a machine that runs.
     async fn connect(&self, machine: &str) -> Result<Stream, NoStream>;
 }
-
-/// A byte stream to an agent. Nothing may rely on closing one direction only.
-pub type Stream = Box<dyn ByteStream>;
-
-pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,7 @@ mod process;
 pub mod terminal;
 pub mod user_namespace;
 
-pub use driver::{Bind, Driver, Machine, MachineSpec, MachineState, NoStream, Notice, Stream};
+pub use driver::{Bind, Driver, Machine, MachineSpec, MachineState, NoStream, Notice};
 pub use faults::{Faults, Loss};
 pub use native::{MTU, cgroup_v1};
 pub use process::{Handle, Identity, boot_id, identify};

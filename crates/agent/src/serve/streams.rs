@@ -4,15 +4,12 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 
 use anyhow::{Context as _, Result};
+use base::Stream;
 use rustix::fs::{FileType, fstat};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-pub trait Both: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Both for T {}
-
-pub fn standard() -> Result<Box<dyn Both>> {
+pub fn standard() -> Result<Stream> {
     let (input, output) = (std::io::stdin(), std::io::stdout());
     let (input, output) = (input.as_fd().try_clone_to_owned()?, output.as_fd().try_clone_to_owned()?);
     if is_socket(&input)? {

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use base::Stream;
 use futures::future::BoxFuture;
 use http::Uri;
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -16,11 +17,6 @@ use tower::Service;
 
 /// Opens a stream to an address of the cluster.
 pub type Dial = Arc<dyn Fn(SocketAddrV4) -> BoxFuture<'static, io::Result<Stream>> + Send + Sync>;
-
-pub type Stream = Box<dyn ByteStream>;
-
-pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 /// From this host itself, where it reaches the nodes.
 pub fn direct() -> Dial {

@@ -21,7 +21,7 @@ pub use act::{NodeLabels, Wishes, adopt_node, delete_stale_leases};
 pub use apply::apply;
 pub use client::client;
 pub use condition::{Unmet, until};
-pub use dial::{Dial, Stream, direct};
+pub use dial::{Dial, direct};
 pub use error::ApiError;
 pub(crate) use error::why;
 pub use foreign::apply_foreign;

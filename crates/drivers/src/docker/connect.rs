@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base::Stream;
 use bollard::Docker as Client;
 use bollard::container::LogOutput;
 use bollard::errors::Error;
@@ -12,7 +13,7 @@ use tokio::time::timeout;
 use tokio_util::io::StreamReader;
 
 use super::container;
-use crate::driver::{NoStream, Stream};
+use crate::driver::NoStream;
 
 /// What an engine takes to begin, also on a busy host.
 const BEGIN: Duration = Duration::from_secs(20);

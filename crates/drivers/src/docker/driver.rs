@@ -7,6 +7,7 @@ use ::image::registry::{LayerProgress, Reference};
 use ::image::{NodeImage, Store};
 use anyhow::{Context, Result, bail};
 use async_trait::async_trait;
+use base::Stream;
 use bollard::Docker as Client;
 use bollard::errors::Error;
 use bollard::models::ContainerInspectResponse;
@@ -16,7 +17,7 @@ use model::{Cluster, DriverKind, Fault, Reason};
 
 use super::container::{self, is_missing};
 use super::{Address, Docker, connect, engine, image, network, podman, pull, refused, size};
-use crate::driver::{Driver, Machine, MachineSpec, MachineState, NoStream, Notice, Stream};
+use crate::driver::{Driver, Machine, MachineSpec, MachineState, NoStream, Notice};
 use crate::faults::Faults;
 use crate::machine::{self, Paths};
 use crate::native::cgroup::{Cgroup, Version};

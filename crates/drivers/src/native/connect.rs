@@ -5,12 +5,13 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::net::UnixListener;
 
 use anyhow::{Context as _, Result};
+use base::Stream;
 use model::node_spec::CHANNEL_FD;
 use nix::libc;
 use rustix::io::{FdFlags, fcntl_setfd};
 use tokio::net::UnixStream;
 
-use crate::driver::{NoStream, Stream};
+use crate::driver::NoStream;
 use crate::machine::Paths;
 
 const SOCKET: &str = "channel.sock";

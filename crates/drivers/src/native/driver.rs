@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use async_trait::async_trait;
+use base::Stream;
 use image::registry::{LayerProgress, Reference};
 use image::{NodeImage, Store};
 use ipnet::Ipv4Net;
@@ -17,7 +18,7 @@ use tokio::process::Command;
 use super::cgroup::{Cgroup, Limits};
 use super::launch::Launch;
 use super::{Native, connect, faults, firewall, guard, host, lender, network, preflight};
-use crate::driver::{Driver, Machine, MachineSpec, MachineState, NoStream, Notice, Stream};
+use crate::driver::{Driver, Machine, MachineSpec, MachineState, NoStream, Notice};
 use crate::faults::Faults;
 use crate::machine::{self, Paths, fresh_dir};
 use crate::process::Handle;

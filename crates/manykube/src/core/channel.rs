@@ -1,5 +1,6 @@
 //! A driver, and the channels into its nodes that run. Everything that the host wants from such a node goes by its channel.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -11,6 +12,7 @@ use anyhow::{Context as _, Result};
 use bootstrap::Identity;
 use bootstrap::api::{self, Dial};
 use drivers::{Driver, NoStream, machine};
+use futures::future::join_all;
 use model::node_spec::{NodeFile, NodeState};
 use model::{Cluster, Home, Node as ClusterNode};
 use protocol::{Node, Output};
@@ -18,6 +20,8 @@ use tokio::time::timeout;
 
 /// An agent answers from memory; one that does not within this time is stuck.
 const ANSWER: Duration = Duration::from_secs(3);
+/// One of several that does not answer within this time is asked last.
+const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
 pub struct Machines {
@@ -72,12 +76,12 @@ impl Machines {
         })
     }
 
-    async fn dial_one(&self, via: &[String], to: SocketAddrV4) -> io::Result<api::Stream> {
+    async fn dial_one(&self, via: &[String], to: SocketAddrV4) -> io::Result<base::Stream> {
         let target = [format!("tcp:{to}")];
         let mut refused = io::Error::other("no node runs");
-        for machine in via {
+        for machine in self.holder_first(via).await {
             let dialled = timeout(ANSWER, async {
-                let node = self.node(machine).await?;
+                let node = self.node(&machine).await?;
                 Ok::<_, anyhow::Error>(node.dial(&target).await?)
             });
             match dialled.await {
@@ -87,6 +91,20 @@ impl Machines {
             }
         }
         Err(refused)
+    }
+
+    /// A control plane that is cut off reaches its own API server only. Who holds the virtual address reaches the others.
+    async fn holder_first(&self, via: &[String]) -> Vec<String> {
+        let mut via = via.to_vec();
+        if via.len() > 1 {
+            let terms = join_all(via.iter().map(|machine| async {
+                let state = timeout(LOOK, self.state(machine)).await.ok().flatten()?;
+                state.vip.filter(|vip| vip.holder).map(|vip| vip.term)
+            }));
+            let mut terms = terms.await.into_iter();
+            via.sort_by_cached_key(|_| Reverse(terms.next().flatten()));
+        }
+        via
     }
 
     /// A client of the whole cluster, by the virtual address.
