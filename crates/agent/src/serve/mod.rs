@@ -13,11 +13,9 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path as FilePath;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use model::node_spec::RUN_DIR;
 use protocol::messages::{
     Digests, Empty, ExecInput, ExecOutput, Fill, GetOutput, Part, Path, Paths, PutInput, State,
 };
@@ -57,7 +55,7 @@ struct Node;
 
 impl Handler for Node {
     async fn state(&self) -> Result<State, Status> {
-        let asked = tokio::task::spawn_blocking(|| client::document(FilePath::new(RUN_DIR))).await;
+        let asked = tokio::task::spawn_blocking(client::document).await;
         let json = asked.map_err(internal)?.map_err(|e| Status::unavailable(format!("{e:#}")))?;
         Ok(State { json: json.into() })
     }
