@@ -23,7 +23,7 @@ use nix::unistd::{ForkResult, execve, fork, sethostname, setsid};
 use serde::{Deserialize, Serialize};
 
 use super::disk::{self, Disk};
-use super::{connect, mounts};
+use super::{cgroup, connect, mounts};
 use crate::driver::Bind;
 use crate::machine::Paths;
 use crate::process;
@@ -126,6 +126,7 @@ pub fn run_agent(
     channel: Option<OwnedFd>,
 ) -> Result<Never> {
     mounts::enter_root(launch, paths, disk)?;
+    cgroup::settle_v1(&launch.cgroup.version)?;
     let agent = CString::new(model::node_spec::AGENT_PATH)?;
     let argv = [agent.clone(), c"agent".to_owned(), c"init".to_owned()];
     let environment = [

@@ -3,8 +3,7 @@
 //! v1 has one tree per controller, v2 one for all; where both are mounted (hybrid) the controllers
 //! belong to v1 and the machine gets v1, which is also what the kubelet in it will find.
 //!
-//! v2 forbids processes in a group that hands controllers on to its children, so there a machine's
-//! processes live in a leaf, beside which its kubelet makes its own groups:
+//! A machine's processes live in a leaf (see `leaf`), beside which its kubelet makes its own groups:
 //!
 //! ```text
 //! /sys/fs/cgroup/manykube/            no unit of systemd's, which therefore lets it be
@@ -17,6 +16,7 @@ pub mod affinity;
 mod cpuset;
 mod devices;
 mod freezer;
+mod leaf;
 mod limits;
 mod members;
 mod mountinfo;
@@ -24,19 +24,17 @@ mod realtime;
 mod removal;
 mod running;
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use leaf::LEAF;
 use serde::{Deserialize, Serialize};
 
+pub use leaf::settle_v1;
 pub use limits::Limits;
 pub use running::running;
 
 const PARENT: &str = "manykube";
-/// The name systemd uses for the same thing.
-const LEAF: &str = "init.scope";
 /// Those that no kubelet does without.
 const NEEDED: [&str; 3] = ["cpu", "memory", "pids"];
 
@@ -124,14 +122,6 @@ impl Cgroup {
         self.hierarchies().iter().map(|hierarchy| hierarchy.mount.join(&self.path))
     }
 
-    /// Where processes may be.
-    fn home(&self, group: PathBuf) -> PathBuf {
-        match self.version {
-            Version::V1(_) => group,
-            Version::V2(_) => group.join(LEAF),
-        }
-    }
-
     pub fn create(&self, limits: &Limits) -> Result<()> {
         for hierarchy in self.hierarchies() {
             let parent = hierarchy.mount.join(PARENT);
@@ -148,7 +138,9 @@ impl Cgroup {
             inherit_cpuset(&parent, &group)?;
             limits::apply(&group, limits)?;
             realtime::lend(&parent, &group);
-            fs_err::create_dir_all(self.home(group))?;
+            if matches!(self.version, Version::V2(_)) {
+                fs_err::create_dir_all(group.join(LEAF))?;
+            }
         }
         Ok(())
     }
@@ -162,22 +154,15 @@ impl Cgroup {
 
     /// Moves this process into the group itself, to make the cgroup namespace there whose root it is.
     pub fn enter(&self) -> Result<()> {
-        join(&mut self.groups().map(door).collect::<Result<Vec<_>>>()?)
+        self.groups().try_for_each(|group| enter_group(&group))
     }
 
-    /// From there to where it may stay, which frees the group to hand on its controllers.
+    /// From there to the leaf, which frees a v2 group to hand on its controllers.
     pub fn settle(&self) -> Result<()> {
-        if matches!(self.version, Version::V1(_)) {
-            return Ok(());
-        }
-        join(&mut self.doors()?)?;
-        self.groups().try_for_each(|group| delegate(&group))
-    }
-
-    /// Files that let whoever writes to them in: opened where the host's paths mean something, used
-    /// perhaps elsewhere.
-    pub fn doors(&self) -> Result<Vec<File>> {
-        self.groups().map(|group| door(self.home(group))).collect()
+        let Version::V2(one) = &self.version else { return Ok(()) };
+        let group = one.mount.join(&self.path);
+        enter_group(&group.join(LEAF))?;
+        delegate(&group)
     }
 
     /// Lets go on whatever was frozen below the group: what is frozen neither ends nor can be killed.
@@ -205,13 +190,8 @@ fn own_path(text: &str, v2: bool) -> Option<PathBuf> {
     Some(if path.ends_with(LEAF) { path.parent()?.to_owned() } else { path.to_owned() })
 }
 
-fn door(group: PathBuf) -> Result<File> {
-    Ok(fs_err::OpenOptions::new().write(true).open(group.join("cgroup.procs"))?.into_parts().0)
-}
-
-/// Lets this process in.
-pub fn join(doors: &mut [File]) -> Result<()> {
-    doors.iter_mut().try_for_each(|door| door.write_all(b"0")).context("enter the machine's cgroup")
+fn enter_group(group: &Path) -> Result<()> {
+    fs_err::write(group.join("cgroup.procs"), "0").context("enter the machine's cgroup")
 }
 
 /// Hands all controllers of a v2 group on to its children.
@@ -263,15 +243,5 @@ mod tests {
         assert_eq!(own_path(v1, false), Some("docker/0af".into()));
         let v2 = "0::/system.slice/docker-0af.scope/init.scope\n";
         assert_eq!(own_path(v2, true), Some("system.slice/docker-0af.scope".into()));
-    }
-
-    #[test]
-    fn processes_live_in_a_leaf_where_v2_wants_it() {
-        let hierarchy = Hierarchy { mount: "/sys/fs/cgroup".into(), options: String::new() };
-        let path = PathBuf::from("manykube/a-1");
-        let v2 = Cgroup { version: Version::V2(hierarchy.clone()), path: path.clone() };
-        assert_eq!(v2.home("g".into()), Path::new("g/init.scope"));
-        let v1 = Cgroup { version: Version::V1(vec![hierarchy]), path };
-        assert_eq!(v1.home("g".into()), Path::new("g"));
     }
 }
