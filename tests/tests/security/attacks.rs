@@ -23,12 +23,32 @@ pub fn leave_the_host_as_it_is(lab: &Lab) {
     let landed = lab.path("landed");
     std::fs::create_dir(&landed).expect("make a directory");
 
+    the_kernel_starts_no_program_of_a_node(lab, &inside);
     nothing_of_ours_is_overwritten(lab);
     programs_of_a_node_are_not_run_here(lab, &inside, &landed);
     links_of_a_node_lead_nowhere_here(lab, &inside, &landed);
     let left: Vec<_> = std::fs::read_dir(&landed).expect("a directory").flatten().collect();
     assert!(left.is_empty(), "the host has {left:?}");
     lab.kubectl(&["delete", "pod", "attacker", "--wait=false", "--ignore-not-found"]).ok();
+}
+
+/// S7: what the kernel runs as the host's root, and what reaches the host past its paths.
+fn the_kernel_starts_no_program_of_a_node<T>(lab: &Lab, inside: &dyn Fn(&str) -> T) {
+    let files = ["/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe"];
+    let read = || files.map(|path| std::fs::read_to_string(path).unwrap_or_default());
+    let before = read();
+    for path in files {
+        inside(&format!("! (echo '|/trap' > /node{path}) 2>/dev/null"));
+        lab.manykube(&["ssh", "-n", "m02", "--", &format!("! (echo '|/trap' > {path}) 2>/dev/null")]).ok();
+    }
+    assert_eq!(read(), before, "a node changed what the host's kernel runs");
+    let status = lab.manykube(&["ssh", "-n", "m02", "--", "cat /proc/self/status"]).ok().stdout;
+    let line = status.lines().find_map(|line| line.strip_prefix("CapBnd:")).expect("a bounding set");
+    let bounding = u64::from_str_radix(line.trim(), 16).expect("a number");
+    // DAC_READ_SEARCH, SYS_MODULE, SYS_RAWIO, SYS_BOOT
+    for capability in [2, 16, 17, 22] {
+        assert_eq!(bounding & (1 << capability), 0, "root in a node has capability {capability}");
+    }
 }
 
 /// S2: `image build` needs a client, and the node has one of that name.

@@ -9,6 +9,7 @@ pub(crate) mod borrowed;
 mod bypass;
 pub(crate) mod cgroup;
 mod commands;
+mod confine;
 mod connect;
 pub(crate) mod disk;
 mod driver;

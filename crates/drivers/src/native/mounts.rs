@@ -10,10 +10,10 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::{chdir, pivot_root};
 
-use super::binds;
 use super::cgroup::Version;
 use super::disk::Disk;
 use super::launch::Launch;
+use super::{binds, confine};
 use crate::machine::Paths;
 use crate::user_namespace;
 
@@ -50,6 +50,7 @@ pub fn enter_root(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<
     devices(&root.join("dev"))?;
     cgroups(launch, &root.join("sys/fs/cgroup"))?;
     optional(&root);
+    confine::confine(&root)?;
 
     // Taken while the host's paths mean something, put where the node's do.
     let taken: Vec<_> = launch.binds.iter().map(binds::take).collect::<Result<_>>()?;
