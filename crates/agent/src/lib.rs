@@ -10,7 +10,6 @@ mod cni;
 mod commands;
 #[doc(hidden)]
 pub mod component;
-mod dial;
 mod docker;
 mod document;
 mod etcd_log;
@@ -47,10 +46,9 @@ pub fn main(args: &[OsString]) -> ExitCode {
         }
         Some("serve") => serve::run(),
         Some("state") => client::print(),
-        Some("dial") => dial::run(args.get(1..).unwrap_or_default()),
         Some("etcd-progress") => etcd_log::run(args.get(1..).unwrap_or_default()),
         _ => {
-            eprintln!("usage: manykube agent init|serve|state|dial|etcd-progress");
+            eprintln!("usage: manykube agent init|serve|state|etcd-progress");
             ExitCode::FAILURE
         }
     }

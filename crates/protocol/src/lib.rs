@@ -17,9 +17,10 @@ pub use server::{Answers, Handler, serve};
 pub const LONGEST: usize = 16 << 20;
 /// The size of a part of a file or stream.
 pub const PART: usize = 128 << 10;
-/// How much one side may send before the other has read it: per call, and per connection.
+/// How much one side may send in a call before the other has read it.
 const WINDOW: u32 = 4 << 20;
-const ALL_WINDOWS: u32 = 16 << 20;
+/// The same for all calls of a connection: a few that are not read stop no other.
+const ALL_WINDOWS: u32 = 1 << 30;
 
 /// The calls. The version is part of the name: a change that older agents cannot answer gets a new one.
 pub mod calls {

@@ -13,24 +13,27 @@ mod image;
 mod luggage;
 mod seek;
 mod signals;
-mod tunnel;
 mod volume;
 mod whereabouts;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
+use base::Stream;
 use bollard::Docker as Client;
+use bollard::query_parameters::ListContainersOptionsBuilder;
 use model::Fault;
 
-use super::Address;
 pub use super::flow::{archive, gave_up};
+use super::{Address, HOME, NAME, PROFILE};
+use crate::driver::NoStream;
 pub use enter::NOT_RUN;
 pub use errand::Outcome;
 pub use luggage::Luggage;
 pub use signals::Signals;
-pub use tunnel::Tunnel;
 pub use volume::Volume;
 pub use whereabouts::Whereabouts;
 
@@ -94,6 +97,21 @@ pub struct Engine {
 impl Engine {
     pub async fn find(address: Address) -> Result<Engine, Fault> {
         Ok(Engine { client: address.connect().await?, address })
+    }
+
+    /// Machines of a profile that run, by the home that they belong to.
+    pub async fn running(&self, home: &str, profile: &str) -> anyhow::Result<Vec<String>> {
+        let labels = vec![format!("{HOME}={home}"), format!("{PROFILE}={profile}")];
+        let filters = HashMap::from([("label", labels), ("status", vec!["running".to_owned()])]);
+        let options = ListContainersOptionsBuilder::default().filters(&filters).build();
+        let found =
+            self.client.list_containers(Some(options)).await.context("list the engine's containers")?;
+        Ok(found.into_iter().filter_map(|c| c.labels?.remove(NAME)).collect())
+    }
+
+    /// A stream to the agent of a node that runs.
+    pub async fn connect(&self, node: &str) -> Result<Stream, NoStream> {
+        super::connect::connect(&self.client, node).await
     }
 
     /// Can nodes be its containers?
