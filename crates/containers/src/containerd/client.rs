@@ -17,6 +17,9 @@ const NAMESPACE: &str = "k8s.io";
 const CONNECT: Duration = Duration::from_secs(5);
 /// A list of images may be long.
 const LONGEST: usize = 64 << 20;
+/// How much of a blob may come before it is handed on: per call, and per connection.
+const WINDOW: u32 = 4 << 20;
+const ALL_WINDOWS: u32 = 16 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -24,6 +27,11 @@ pub enum Error {
     Connect(String),
     #[error("{}", .0.message())]
     Said(Status),
+    /// What cannot be trusted is not used.
+    #[error("{0}")]
+    Unsound(String),
+    #[error("{0}")]
+    Read(#[from] std::io::Error),
 }
 
 impl Error {
@@ -62,7 +70,10 @@ impl Client {
             async move { Ok::<_, std::io::Error>(TokioIo::new(dialled.await?)) }
         });
         // The address is only a name: the connector knows where to go.
-        let endpoint = Endpoint::from_static("http://containerd").connect_timeout(CONNECT);
+        let endpoint = Endpoint::from_static("http://containerd")
+            .connect_timeout(CONNECT)
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(ALL_WINDOWS);
         let channel = tokio::time::timeout(CONNECT, endpoint.connect_with_connector(connector)).await;
         let channel = channel.map_err(|_| Error::Connect(format!("within {} s", CONNECT.as_secs())))?;
         let channel = channel.map_err(|e| Error::Connect(root_cause(&e)))?;

@@ -15,6 +15,7 @@ use ipnet::Ipv4Net;
 use model::{Cluster, DriverKind, Fault, Reason};
 
 use super::container::{self, is_missing};
+use super::init::{AGENT, IMAGES, MACHINE};
 use super::{Address, Docker, connect, engine, image, network, podman, pull, refused, size};
 use crate::driver::{Driver, Machine, MachineSpec, MachineState, NoStream, Notice, Stream};
 use crate::faults::Faults;
@@ -107,9 +108,10 @@ impl Driver for Docker {
         let agent = crate::agent::program(&self.home)?;
         let launch = Launch {
             machine: spec.name.clone(),
-            dir: super::init::MACHINE.into(),
+            dir: MACHINE.into(),
             image_rootfs: "/".into(),
-            agent: super::init::AGENT.into(),
+            images: IMAGES.into(),
+            agent: AGENT.into(),
             binds: container::staged(&spec.binds),
             // What the container finds is another one.
             cgroup: Cgroup { version: Version::of_host()?, path: "".into() },
@@ -120,7 +122,8 @@ impl Driver for Docker {
         if let Some(found) = &found {
             container::remove(client, container::id(found)?).await?;
         }
-        let body = container::body(spec, &self.owner(), reference, paths.dir(), &agent);
+        let own = [(paths.dir(), MACHINE, false), (&agent, AGENT, true), (&paths.images()?, IMAGES, true)];
+        let body = container::body(spec, &self.owner(), reference, own);
         let made = container::create(client, Some(&spec.name), body).await;
         let id = made.map_err(|e| refused::machine(spec, "make", e))?;
         let started = client.start_container(&id, None::<StartContainerOptions>).await;

@@ -16,6 +16,7 @@ use crate::native::launch::{Launch, Never, run_agent};
 /// Where the container sees the machine's directory, our program and what of the host it is to show.
 pub const MACHINE: &str = "/.manykube/machine";
 pub const AGENT: &str = "/.manykube/agent";
+pub const IMAGES: &str = "/.manykube/images";
 pub const BINDS: &str = "/.manykube/binds";
 
 pub fn main() -> ExitCode {

@@ -1,11 +1,12 @@
 //! The machine's view of the file system, made in its own mount namespace: when the machine ends,
 //! all of it is gone.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use model::node_spec::{AGENT_PATH, RUN_DIR};
+use anyhow::{Context, Result, bail};
+use model::node_spec::{AGENT_PATH, IMAGES_DIR, RUN_DIR};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::{chdir, pivot_root};
@@ -14,6 +15,7 @@ use super::binds;
 use super::cgroup::Version;
 use super::disk::Disk;
 use super::launch::Launch;
+use crate::driver::Bind;
 use crate::machine::Paths;
 use crate::user_namespace;
 
@@ -30,10 +32,14 @@ const DEVICES: [(&str, u64, u64, u32); 9] = [
     ("net/tun", 10, 200, 0o666),
 ];
 
+/// `f_type` of an overlay.
+const OVERLAY: rustix::fs::FsWord = 0x794c_7630;
+
 pub fn enter_root(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<()> {
     // Nothing we mount may show up on the host, and nothing of the host is needed later.
     change(Path::new("/"), MsFlags::MS_REC | MsFlags::MS_PRIVATE)?;
     let root = paths.merged();
+    let images = images(launch, &root)?;
     overlay(launch, paths, &root)?;
     bind(&paths.var(), &root.join("var"))?;
     let agent = root.join(AGENT_PATH.trim_start_matches('/'));
@@ -58,21 +64,49 @@ pub fn enter_root(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<
     umount2(".", MntFlags::MNT_DETACH).context("leave the old root")?;
     chdir("/").context("enter /")?;
     disk.map_or(Ok(()), Disk::put).context("put the node's own disk in place")?;
+    binds::put(&images, &shown(&launch.images))?;
     taken.into_iter().zip(&launch.binds).try_for_each(|(tree, wanted)| binds::put(&tree, wanted))?;
     // Pods may ask for mount propagation, which needs a shared root.
     change(Path::new("/"), MsFlags::MS_REC | MsFlags::MS_SHARED)
 }
 
 fn overlay(launch: &Launch, paths: &Paths, root: &Path) -> Result<()> {
-    // What an overlay notes of its files is for the host's root to write, unless it is the user's own notes.
-    let notes = if user_namespace::is_own() { ",userxattr" } else { "" };
     let options = format!(
-        "lowerdir={},upperdir={},workdir={}{notes}",
+        "lowerdir={},upperdir={},workdir={}{}",
         launch.image_rootfs.display(),
         paths.upper().display(),
-        paths.work().display()
+        paths.work().display(),
+        notes()
     );
     special("overlay", root, "overlay", MsFlags::empty(), &options)
+}
+
+/// What an overlay notes of its files is for the host's root to write, unless it is the user's own notes.
+fn notes() -> &'static str {
+    if user_namespace::is_own() { ",userxattr" } else { "" }
+}
+
+fn shown(from: &Path) -> Bind {
+    Bind { host: from.to_owned(), node: IMAGES_DIR.to_owned(), read_only: false }
+}
+
+/// The container images of the node image, as an overlay of its own: it has no upper layer, so that root in the node
+/// cannot make it writable, as it could a bind mount. `empty` is the second directory that such an overlay must have.
+fn images(launch: &Launch, empty: &Path) -> Result<OwnedFd> {
+    let kind =
+        rustix::fs::statfs(&launch.images).with_context(|| format!("look at {}", launch.images.display()))?;
+    if kind.f_type == OVERLAY {
+        // Two levels of overlays is all that the kernel does, and containers are one.
+        bail!(
+            "the node image lies on an overlay file system ({}), on which containers cannot be: keep MANYKUBE_CACHE on a disk",
+            launch.images.display()
+        );
+    }
+    let options = format!("lowerdir={}:{}{}", launch.images.display(), empty.display(), notes());
+    special("overlay", empty, "overlay", MsFlags::MS_RDONLY, &options)?;
+    let tree = binds::take(&shown(empty))?;
+    umount2(empty, MntFlags::MNT_DETACH).context("take the images off their first place")?;
+    Ok(tree)
 }
 
 fn devices(dev: &Path) -> Result<()> {
