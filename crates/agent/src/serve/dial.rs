@@ -1,14 +1,18 @@
 //! Byte streams to ports and sockets that the node reaches.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
+use nix::sys::socket::{setsockopt, sockopt};
 use protocol::messages::Part;
 use protocol::{Answers, PART};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::time::timeout;
 use tonic::{Status, Streaming};
+
+use crate::vip::OWN_API_MARK;
 
 /// Of several targets, one that does not answer at once is passed by.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -38,8 +42,7 @@ async fn first(targets: &[String]) -> Result<(Reader, Writer), Status> {
 async fn connect(target: &str) -> std::io::Result<(Reader, Writer)> {
     match target.split_once(':') {
         Some(("tcp", address)) => {
-            let stream = TcpStream::connect(address).await?;
-            stream.set_nodelay(true)?;
+            let stream = tcp(address).await?;
             let (reader, writer) = stream.into_split();
             Ok((Box::new(reader), Box::new(writer)))
         }
@@ -49,6 +52,17 @@ async fn connect(target: &str) -> std::io::Result<(Reader, Writer)> {
         }
         _ => Err(std::io::Error::other("it is neither tcp:ADDRESS:PORT nor unix:PATH")),
     }
+}
+
+/// The node's own address means the node itself, also while its kubelet is served by another API server.
+async fn tcp(address: &str) -> std::io::Result<TcpStream> {
+    let address: SocketAddr = address.parse().map_err(std::io::Error::other)?;
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // Without the right to mark packets there are no such rules either.
+    let _ = setsockopt(&socket, sockopt::Mark, &OWN_API_MARK);
+    let stream = socket.connect(address).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 /// The end of what the host sends is the end of that direction only: the answer may still come. A call that was dropped
