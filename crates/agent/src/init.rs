@@ -18,7 +18,7 @@ use crate::state::Node;
 use crate::vip::{self, Place};
 use crate::{
     boot_id, capacity, cni, docker, document, files, hold, load_balancer, log, network, peers, poweroff,
-    prepare, resize, routes, serve, socket, ssh, sysctl,
+    prepare, resize, routes, serve, socket, ssh, store, sysctl,
 };
 
 pub fn run() -> ExitCode {
@@ -75,6 +75,7 @@ async fn bring_up(node: &Rc<Node>, reaper: &Reaper) -> Result<()> {
     cni::write(&node.spec.network)?;
     // Before kubeadm writes what may be taken away again.
     let early = early_api(&node.spec);
+    store::fill()?;
     let containerd = Service::start(node, reaper, service::containerd());
     // The network, containerd and kubeadm's files do not need each other.
     tokio::try_join!(

@@ -30,6 +30,7 @@ mod service;
 mod socket;
 mod ssh;
 mod state;
+mod store;
 mod sysctl;
 mod vip;
 

@@ -1,151 +1,120 @@
-//! From one node to another of the same host: nothing is sent, nothing is unpacked again.
+//! From one node to others: blobs are read from its containerd and written to theirs, which check and unpack them.
+//! What a node says is believed only as far as its digests prove it.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use serde::de::DeserializeOwned;
 
 use crate::Node;
 use crate::containerd::messages::{Image as Record, Labels};
-use crate::containerd::{Blob, Client, Lease};
+use crate::containerd::{Client, Lease, Source};
 use crate::oci::{self, Config, Descriptor, Index, Manifest};
-use crate::put::{MANAGED, record};
-use crate::snapshot;
+use crate::parcel::{Document, Parcel, Stack, index_labels, manifest_labels};
 
-/// Images that `from` has, to `to`. Each is there as a whole or not at all.
+/// No image has more blobs.
+const MOST: usize = 1000;
+/// Bytes of all documents of an image.
+const LONGEST: u64 = 4 * oci::LONGEST_DOCUMENT;
+
+/// Images that `from` has, to `to`, each as a whole or not at all.
 pub async fn copy(images: &[Record], from: &Node, to: &Node) -> Result<()> {
     for image in images {
-        let Some(target) = image.target.as_ref().map(Descriptor::from) else { continue };
-        // On the source, too: what is looked at there must not be collected meanwhile.
-        let looks = Lease::begin(&from.client).await.with_context(|| format!("node {}", from.name))?;
-        let source = Node { client: looks.client.clone(), ..from.clone() };
-        let lease = Lease::begin(&to.client).await.with_context(|| format!("node {}", to.name))?;
-        let done = one(&image.name, &target, &source, to, &lease.client).await;
-        let ended = lease.end(done.is_err()).await;
-        // It ends by itself if it cannot be ended now.
-        let _ = looks.end(false).await;
-        done.with_context(|| format!("node {}: put {} there", to.name, image.name))?;
-        ended?;
+        let parcel = describe(&from.client, image).await;
+        let parcel = parcel.with_context(|| format!("read {} from node {}", image.name, from.name))?;
+        parcel.send(to, |_| Ok(Source::Store(from.client.clone()))).await?;
     }
     Ok(())
-}
-
-async fn one(name: &str, target: &Descriptor, from: &Node, to: &Node, client: &Client) -> Result<()> {
-    let content = walk(from, target).await?;
-    for blob in &content.blobs {
-        take(from, to, client, blob).await?;
-    }
-    for chain in &content.chains {
-        let mut parent = "";
-        for name in chain {
-            snapshot::link(from, to, client, name, parent).await?;
-            parent = name;
-        }
-    }
-    Ok(client.name_image(record(name, target)).await?)
-}
-
-async fn take(from: &Node, to: &Node, client: &Client, (blob, labels): &(Descriptor, Labels)) -> Result<()> {
-    let (source, target) = (from.blob(blob.hex()), to.blob(blob.hex()));
-    // containerd finds the file when it is told of the blob. If it cannot be linked, or is collected before
-    // it is told, the bytes are sent.
-    let _ = std::fs::hard_link(&source, &target);
-    let file = fs_err::File::open(&source)?.into_parts().0;
-    let labels = labels.clone();
-    client.put_content(blob, Some(Blob { file, start: 0 }), labels).await.with_context(|| blob.digest.clone())
-}
-
-/// All that belongs to an image on a node.
-#[derive(Default)]
-struct Content {
-    /// What is referred to comes before what refers to it.
-    blobs: Vec<(Descriptor, Labels)>,
-    /// The unpacked layers, the lowest first.
-    chains: Vec<Vec<String>>,
-}
-
-/// An index may name manifests for other processors, which are not there.
-async fn walk(node: &Node, target: &Descriptor) -> Result<Content> {
-    let mut content = Content::default();
-    let mut open = vec![target.clone()];
-    while let Some(descriptor) = open.pop() {
-        let Some(info) = node.client.content(&descriptor.digest).await? else {
-            if descriptor.digest == target.digest {
-                anyhow::bail!("node {} has only a part of it", node.name);
-            }
-            continue;
-        };
-        if descriptor.is_index() {
-            open.extend(document::<Index>(node, &descriptor)?.manifests);
-        } else if let Ok(manifest) = document::<Manifest>(node, &descriptor) {
-            content.chains.extend(unpacked(node, &manifest).await?);
-            // Attestations beside an image have neither layers to run nor a configuration of one.
-            open.extend(manifest.layers.iter().chain([&manifest.config]).cloned().map(plain));
-        }
-        content.blobs.push((descriptor, references(info.labels)));
-    }
-    content.blobs.reverse();
-    content.blobs.dedup_by(|a, b| a.0.digest == b.0.digest);
-    Ok(content)
-}
-
-/// Of a layer or a configuration only the bytes are looked at.
-fn plain(descriptor: Descriptor) -> Descriptor {
-    Descriptor { media_type: String::new(), ..descriptor }
-}
-
-fn document<T: serde::de::DeserializeOwned>(node: &Node, descriptor: &Descriptor) -> Result<T> {
-    if descriptor.media_type.is_empty() || descriptor.size > oci::LONGEST_DOCUMENT {
-        anyhow::bail!("{} is no document", descriptor.digest);
-    }
-    serde_json::from_slice(&fs_err::read(node.blob(descriptor.hex()))?)
-        .with_context(|| format!("read {}", descriptor.digest))
-}
-
-async fn unpacked(node: &Node, manifest: &Manifest) -> Result<Option<Vec<String>>> {
-    let Ok(data) = fs_err::read(node.blob(manifest.config.hex())) else { return Ok(None) };
-    let Ok(config) = serde_json::from_slice::<Config>(&data) else { return Ok(None) };
-    let chain = oci::chain_ids(&config.rootfs.diff_ids);
-    let Some(top) = chain.last() else { return Ok(None) };
-    Ok(node.client.has_snapshot(top).await?.then_some(chain))
 }
 
 /// Unpacks an image that a node has fetched. The name is the caller's to take back if this fails.
 pub async fn unpack(node: &Node, name: &str) -> Result<()> {
     let image =
         node.client.image(name).await?.with_context(|| format!("node {} has no {name}", node.name))?;
-    let target = image.target.as_ref().map(Descriptor::from).unwrap_or_default();
     let lease = Lease::begin(&node.client).await?;
-    let done = unpack_under(node, &lease.client, name, &target).await;
+    let done = async {
+        let parcel = describe(&lease.client, &image).await?;
+        ensure!(!parcel.stacks.is_empty(), "it is not for the processor of this machine");
+        for Document { descriptor, labels, .. } in &parcel.documents {
+            lease.client.label_content(&descriptor.digest, labels.clone()).await?;
+        }
+        parcel.finish(&lease.client).await
+    };
+    let done = done.await;
     lease.end(done.is_err()).await?;
     done.with_context(|| format!("node {}: unpack {name}", node.name))
 }
 
-async fn unpack_under(node: &Node, client: &Client, name: &str, target: &Descriptor) -> Result<()> {
-    let mut manifest = target.clone();
-    if manifest.is_index() {
-        let index: Index = document(node, &manifest)?;
-        let ours = |d: &&Descriptor| d.platform.as_ref().is_none_or(|p| p.is_ours());
-        let found = index.manifests.iter().find(ours).cloned();
-        manifest = found.context("it is not for the processor of this machine")?;
+/// All that belongs to an image of a node. An index may name manifests for other processors, which are not there.
+async fn describe(client: &Client, image: &Record) -> Result<Parcel> {
+    let target = Descriptor::from(image.target.as_ref().context("it stands for nothing")?);
+    let names = vec![image.name.clone()];
+    let mut walk = Walk { client, left: LONGEST, found: 0 };
+    let mut parcel =
+        Parcel { names, target: target.clone(), layers: vec![], documents: vec![], stacks: vec![] };
+    let mut open = vec![target.clone()];
+    while let Some(descriptor) = open.pop() {
+        if descriptor.is_index() {
+            let Some(document) = walk.document(&descriptor).await? else { continue };
+            let index: Index = read(&document)?;
+            parcel.documents.push(Document { labels: index_labels(&index), ..document });
+            open.extend(index.manifests);
+        } else if let Some(document) = walk.document(&descriptor).await? {
+            let manifest: Manifest = read(&document)?;
+            parcel.documents.push(Document { labels: manifest_labels(&manifest), ..document });
+            walk.parts(manifest, &mut parcel).await?;
+        }
     }
-    let manifest: Manifest = document(node, &manifest)?;
-    let config: Config = serde_json::from_slice(&fs_err::read(node.blob(manifest.config.hex()))?)?;
-    let chain = oci::chain_ids(&config.rootfs.diff_ids);
-    let mut parent = "";
-    for ((layer, diff_id), name) in manifest.layers.iter().zip(&config.rootfs.diff_ids).zip(&chain) {
-        snapshot::unpack(client, layer, diff_id, name, parent).await?;
-        parent = name;
-    }
-    let label = format!("containerd.io/gc.ref.snapshot.{}", snapshot::NAME);
-    client.label_content(&manifest.config.digest, Labels::from([(label, parent.to_owned())])).await?;
-    Ok(client.name_image(record(name, target)).await?)
+    ensure!(!parcel.documents.is_empty(), "it is there only in part");
+    // What is referred to comes before what refers to it.
+    parcel.documents.reverse();
+    Ok(parcel)
 }
 
-/// Labels that say what a blob refers to, and nothing of where it came from.
-fn references(labels: Labels) -> Labels {
-    let kept = ["containerd.io/gc.ref.", "containerd.io/uncompressed"];
-    labels.into_iter().filter(|(key, _)| kept.iter().any(|k| key.starts_with(k))).collect()
+fn read<T: DeserializeOwned>(document: &Document) -> Result<T> {
+    serde_json::from_slice(&document.data).with_context(|| format!("read {}", document.descriptor.digest))
 }
 
-/// Was this image made by the kubelet's side of containerd, or marked as ours?
-pub fn is_managed(image: &Record) -> bool {
-    image.labels.get(MANAGED.0).is_some_and(|v| v == MANAGED.1)
+/// Reads documents of a node, and no more than an image can have.
+struct Walk<'a> {
+    client: &'a Client,
+    left: u64,
+    found: usize,
+}
+
+impl Walk<'_> {
+    fn count(&mut self, descriptor: &Descriptor) -> Result<()> {
+        ensure!(oci::is_digest(&descriptor.digest), "{:?} is no digest", descriptor.digest);
+        self.found += 1;
+        ensure!(self.found <= MOST, "it has more than {MOST} blobs");
+        Ok(())
+    }
+
+    async fn document(&mut self, of: &Descriptor) -> Result<Option<Document>> {
+        self.count(of)?;
+        let left = self.left.checked_sub(of.size);
+        self.left = left.with_context(|| format!("its documents have more than {LONGEST} bytes"))?;
+        let data = self.client.document(of).await?;
+        Ok(data.map(|data| Document { descriptor: of.clone(), data, labels: Labels::new() }))
+    }
+
+    /// The layers of a manifest that are there, and its configuration. What it describes for this processor is unpacked;
+    /// attestations and the like have neither layers to run nor a configuration of one.
+    async fn parts(&mut self, manifest: Manifest, parcel: &mut Parcel) -> Result<()> {
+        let mut whole = true;
+        for layer in &manifest.layers {
+            self.count(layer)?;
+            match self.client.content(&layer.digest).await? {
+                Some(_) => parcel.layers.push(layer.clone()),
+                None => whole = false,
+            }
+        }
+        let Some(document) = self.document(&manifest.config).await? else { return Ok(()) };
+        let config: Config = serde_json::from_slice(&document.data).unwrap_or_default();
+        let diff_ids = config.rootfs.diff_ids;
+        let is_ours = config.platform.is_ours() && whole && diff_ids.len() == manifest.layers.len();
+        let stack = is_ours.then(|| Stack(manifest.layers.into_iter().zip(diff_ids).collect()));
+        let labels = stack.as_ref().map(Stack::labels).unwrap_or_default();
+        parcel.documents.push(Document { labels, ..document });
+        parcel.stacks.extend(stack);
+        Ok(())
+    }
 }

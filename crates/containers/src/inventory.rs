@@ -6,8 +6,12 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::containerd::messages::Image as Record;
+use crate::containerd::{Client, Error};
 use crate::oci::{Descriptor, Index, Manifest};
 use crate::{Node, familiar, reference};
+
+/// Documents that are read for one image.
+const MOST: usize = 100;
 
 /// An image under all its names, as minikube lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -25,7 +29,9 @@ pub async fn list(node: &Node) -> Result<BTreeMap<String, Listed>> {
     let records = node.client.images().await.with_context(|| format!("node {}", node.name))?;
     let mut found: BTreeMap<String, Listed> = BTreeMap::new();
     for record in records.iter().filter(|r| familiar(&r.name)) {
-        let Some((id, size)) = identity(node, record) else { continue };
+        let found_here =
+            identity(&node.client, record).await.with_context(|| format!("node {}", node.name))?;
+        let Some((id, size)) = found_here else { continue };
         let listed = found.entry(id.clone()).or_insert_with(|| Listed {
             id: id.trim_start_matches("sha256:").to_owned(),
             repo_digests: Vec::new(),
@@ -49,20 +55,28 @@ pub async fn list(node: &Node) -> Result<BTreeMap<String, Listed>> {
 
 /// How much the blobs of an image have; 0 when the node does not have it.
 pub async fn size(node: &Node, name: &str) -> Result<u64> {
-    let record = node.client.image(name).await.with_context(|| format!("node {}", node.name))?;
-    Ok(record.and_then(|r| identity(node, &r)).map_or(0, |(_, size)| size))
+    let Some(record) = node.client.image(name).await? else { return Ok(0) };
+    Ok(identity(&node.client, &record).await?.map_or(0, |(_, size)| size))
 }
 
 /// The digest of its configuration, and how much its blobs have. `None` for what is no image to run.
-fn identity(node: &Node, record: &Record) -> Option<(String, u64)> {
-    let mut target = Descriptor::from(record.target.as_ref()?);
-    let read = |d: &Descriptor| std::fs::read(node.blob(d.hex())).ok();
-    if target.is_index() {
-        let index: Index = serde_json::from_slice(&read(&target)?).ok()?;
-        let here = |d: &&Descriptor| d.platform.as_ref().is_none_or(|p| p.is_ours()) && read(d).is_some();
-        target = index.manifests.iter().find(here)?.clone();
+async fn identity(client: &Client, record: &Record) -> Result<Option<(String, u64)>, Error> {
+    let Some(target) = record.target.as_ref().map(Descriptor::from) else { return Ok(None) };
+    let mut open = vec![target];
+    // A node may say that there are many.
+    for _ in 0..MOST {
+        let Some(descriptor) = open.pop() else { break };
+        let Some(data) = client.document(&descriptor).await? else { continue };
+        if let Ok(index) = serde_json::from_slice::<Index>(&data)
+            && descriptor.is_index()
+        {
+            let ours = |d: &Descriptor| d.platform.as_ref().is_none_or(|p| p.is_ours());
+            open.extend(index.manifests.into_iter().filter(ours).rev());
+        } else if let Ok(manifest) = serde_json::from_slice::<Manifest>(&data) {
+            let all = manifest.layers.iter().chain([&manifest.config]);
+            let size = all.fold(0_u64, |sum, blob| sum.saturating_add(blob.size));
+            return Ok(Some((manifest.config.digest, size)));
+        }
     }
-    let manifest: Manifest = serde_json::from_slice(&read(&target)?).ok()?;
-    let size = manifest.config.size + manifest.layers.iter().map(|l| l.size).sum::<u64>();
-    Some((manifest.config.digest, size))
+    Ok(None)
 }

@@ -28,7 +28,7 @@ pub struct Descriptor {
     pub annotations: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Platform {
     #[serde(default)]
     pub architecture: String,
@@ -54,12 +54,15 @@ pub struct Manifest {
     pub layers: Vec<Descriptor>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub struct Config {
+    #[serde(flatten)]
+    pub platform: Platform,
+    #[serde(default)]
     pub rootfs: Rootfs,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub struct Rootfs {
     #[serde(default)]
     pub diff_ids: Vec<String>,
@@ -68,11 +71,6 @@ pub struct Rootfs {
 impl Descriptor {
     pub fn is_index(&self) -> bool {
         self.media_type == INDEX || self.media_type == DOCKER_INDEX
-    }
-
-    /// The part of the digest that names a file.
-    pub fn hex(&self) -> &str {
-        hex_of(&self.digest)
     }
 }
 
@@ -92,7 +90,7 @@ pub fn hex_of(digest: &str) -> &str {
     digest.strip_prefix("sha256:").unwrap_or(digest)
 }
 
-/// A digest becomes part of a path: it must be one.
+/// What a node or an archive calls a digest must be one.
 pub fn is_digest(text: &str) -> bool {
     text.strip_prefix("sha256:")
         .is_some_and(|h| h.len() == 64 && h.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)))

@@ -14,7 +14,6 @@ fn main() -> Result<()> {
     timed("check", || found.check())?;
     timed("verify", || found.verify())?;
     for _ in 0..3 {
-        // Beside the store: hard links do not leave a file system.
         let node = tempfile::tempdir_in(&cache)?;
         timed("clone_var", || found.clone_var(&node.path().join("var")))?;
     }

@@ -1,7 +1,6 @@
 //! Is an image still what was built?
 //!
-//! Nodes share the image's files by hard links and as overlay's lower layer, so a stray write would reach
-//! every node. The quick check looks at size and modification time and hashes only what differs; the full
+//! The image is the lower layer of every node: who writes to it on the host changes them all. The quick check looks at size and modification time and hashes only what differs; the full
 //! one hashes everything, and compares modes where they were recorded.
 
 use std::fs::Metadata;

@@ -1,9 +1,4 @@
-//! Fills a node's `/var` from the image's.
-//!
-//! Container layers are large and never written to: a node gets them as hard links, so that a hundred
-//! nodes share one copy on disk and in the page cache. Everything else (containerd's databases first of
-//! all, which it opens for writing) is a real copy, because a write through a hard link would change the
-//! image and all other nodes.
+//! Copies of trees: the Debian root of a new image, a node's `/var`.
 
 use std::fs::Metadata;
 use std::io;
@@ -16,46 +11,35 @@ use rustix::fs::{AtFlags, CWD, Dev, FileType, Gid, Mode, Timespec, Timestamps, U
 
 use crate::walk::{self, Entry};
 
-/// Trees below `/var` whose files containerd only ever reads or unlinks.
-const SHARED: [&str; 2] = ["lib/containerd/io.containerd.content.v1.content/blobs", LAYERS];
+/// What the containerd that filled the image kept, below its root file system. Nodes see it there, read-only, and
+/// their agents make links into it.
+pub const CONTAINERD: &str = "var/lib/containerd";
 /// Unpacked layers, each in a directory `fs` of a numbered one.
-pub(crate) const LAYERS: &str = "lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots";
+pub(crate) const LAYERS: &str = "io.containerd.snapshotter.v1.overlayfs/snapshots";
 
-/// May this file (relative to `/var`) be shared by a hard link?
-fn is_shared(path: &Path) -> bool {
-    SHARED.iter().any(|tree| path.starts_with(tree))
+/// Fills `dest` with what is in the image's `/var`, without the container images.
+pub fn var(rootfs: &Path, dest: &Path) -> Result<()> {
+    tree(&rootfs.join("var"), dest, &|path| Path::new("var").join(path) == Path::new(CONTAINERD))
 }
 
-/// Fills `dest` with what is below `source`, an image's `/var`.
-pub fn var(source: &Path, dest: &Path) -> Result<()> {
-    tree(source, dest, is_shared)
-}
-
-/// Fills `dest` with an unpacked layer of another node: all files as hard links, where that is possible.
-pub fn link_tree(source: &Path, dest: &Path) -> Result<()> {
-    tree(source, dest, |_| true)
-}
-
-/// A faithful copy without any sharing.
 pub fn copy(source: &Path, dest: &Path) -> Result<()> {
-    tree(source, dest, |_| false)
+    tree(source, dest, &|_| false)
 }
 
-fn tree(source: &Path, dest: &Path, shared: impl Fn(&Path) -> bool) -> Result<()> {
+fn tree(source: &Path, dest: &Path, left_out: &dyn Fn(&Path) -> bool) -> Result<()> {
     if !dest.exists() {
         fs_err::create_dir_all(dest)?;
     }
     attributes(source, dest, &fs_err::symlink_metadata(source)?)?;
-    let entries = walk::tree(source)?;
-    for entry in &entries {
-        one(source, dest, entry, shared(&entry.path)).with_context(|| {
+    for entry in walk::tree_without(source, left_out)? {
+        one(source, dest, &entry).with_context(|| {
             format!("copying {} to {}", source.join(&entry.path).display(), dest.display())
         })?;
     }
     Ok(())
 }
 
-fn one(source: &Path, dest: &Path, entry: &Entry, shared: bool) -> io::Result<()> {
+fn one(source: &Path, dest: &Path, entry: &Entry) -> io::Result<()> {
     let (from, to) = (source.join(&entry.path), dest.join(&entry.path));
     let metadata = &entry.metadata;
     let kind = metadata.file_type();
@@ -64,9 +48,6 @@ fn one(source: &Path, dest: &Path, entry: &Entry, shared: bool) -> io::Result<()
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => return attributes(&from, &to, metadata),
         }
-    }
-    if shared && hard_link(&from, &to)? {
-        return Ok(());
     }
     if kind.is_symlink() {
         std::os::unix::fs::symlink(std::fs::read_link(&from)?, &to)?;
@@ -81,15 +62,6 @@ fn one(source: &Path, dest: &Path, entry: &Entry, shared: bool) -> io::Result<()
         rustix::fs::mknodat(CWD, &to, kind, Mode::from_raw_mode(metadata.mode()), metadata.rdev() as Dev)?;
     }
     attributes(&from, &to, metadata)
-}
-
-/// `false` when the two are on different file systems, or the file has as many links as it can have.
-fn hard_link(from: &Path, to: &Path) -> io::Result<bool> {
-    match rustix::fs::linkat(CWD, from, CWD, to, AtFlags::empty()) {
-        Ok(()) => Ok(true),
-        Err(rustix::io::Errno::XDEV | rustix::io::Errno::MLINK | rustix::io::Errno::PERM) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
 }
 
 fn attributes(from: &Path, to: &Path, metadata: &Metadata) -> io::Result<()> {
@@ -126,67 +98,51 @@ fn xattrs(from: &Path, to: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    const LAYER: &str = "lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots/1/fs/bin";
-
-    fn var_in(dir: &Path) {
-        std::fs::create_dir_all(dir.join(LAYER)).unwrap();
-        std::fs::create_dir_all(dir.join("tmp")).unwrap();
-        std::fs::set_permissions(dir.join("tmp"), PermissionsExt::from_mode(0o1777)).unwrap();
-        std::fs::write(dir.join(LAYER).join("program"), "x").unwrap();
-        std::fs::write(dir.join("lib/containerd/meta.db"), "x").unwrap();
-        std::fs::set_permissions(dir.join("lib/containerd/meta.db"), PermissionsExt::from_mode(0o600))
-            .unwrap();
-        std::os::unix::fs::symlink("nowhere", dir.join("link")).unwrap();
-    }
-
-    fn inode(path: &Path) -> u64 {
-        std::fs::symlink_metadata(path).unwrap().ino()
+    fn image_in(dir: &Path) {
+        let databases = dir.join(CONTAINERD);
+        std::fs::create_dir_all(&databases).unwrap();
+        std::fs::write(databases.join("meta.db"), "x").unwrap();
+        std::fs::create_dir_all(dir.join("var/tmp")).unwrap();
+        std::fs::set_permissions(dir.join("var/tmp"), PermissionsExt::from_mode(0o1777)).unwrap();
+        std::fs::write(dir.join("var/lib/file"), "x").unwrap();
+        std::fs::set_permissions(dir.join("var/lib/file"), PermissionsExt::from_mode(0o600)).unwrap();
+        std::os::unix::fs::symlink("nowhere", dir.join("var/link")).unwrap();
     }
 
     #[test]
-    fn layers_are_shared_and_everything_else_is_a_copy() {
+    fn a_copy_is_faithful_and_shares_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let (source, dest) = (dir.path().join("image"), dir.path().join("node"));
-        var_in(&source);
-        var(&source, &dest).unwrap();
-        let same = |path: &str| inode(&source.join(path)) == inode(&dest.join(path));
-        assert!(same(&format!("{LAYER}/program")));
-        assert!(!same("lib/containerd/meta.db"));
-        assert_eq!(std::fs::read_link(dest.join("link")).unwrap(), Path::new("nowhere"));
-        for path in ["tmp", "lib/containerd/meta.db"] {
+        let (source, dest) = (dir.path().join("image"), dir.path().join("copy"));
+        image_in(&source);
+        copy(&source, &dest).unwrap();
+        assert_eq!(std::fs::read_link(dest.join("var/link")).unwrap(), Path::new("nowhere"));
+        let look = |root: &Path, path: &str| std::fs::symlink_metadata(root.join(path)).unwrap();
+        for path in ["var/tmp", "var/lib/file", "var/lib/containerd/meta.db"] {
             let stat = |root: &Path| {
-                let metadata = std::fs::symlink_metadata(root.join(path)).unwrap();
-                (metadata.mode(), metadata.uid(), metadata.mtime(), metadata.mtime_nsec())
+                let found = look(root, path);
+                (found.mode(), found.uid(), found.mtime(), found.mtime_nsec())
             };
-            assert_eq!(stat(&source).0, stat(&dest).0, "{path}");
-            assert_eq!(stat(&source).1, stat(&dest).1, "{path}");
+            assert_eq!(stat(&source), stat(&dest), "{path}");
+            assert_ne!(look(&source, path).ino(), look(&dest, path).ino(), "{path}");
         }
     }
 
     #[test]
-    fn a_copy_shares_nothing() {
+    fn a_nodes_var_has_no_container_images() {
         let dir = tempfile::tempdir().unwrap();
-        let (source, dest) = (dir.path().join("image"), dir.path().join("copy"));
-        var_in(&source);
-        copy(&source, &dest).unwrap();
-        let program = format!("{LAYER}/program");
-        assert_ne!(inode(&source.join(&program)), inode(&dest.join(&program)));
-    }
-
-    #[test]
-    fn a_name_that_only_begins_like_a_shared_tree_is_not_shared() {
-        assert!(is_shared(Path::new("lib/containerd/io.containerd.content.v1.content/blobs/sha256/1")));
-        assert!(!is_shared(Path::new("lib/containerd/io.containerd.content.v1.content/blobs-2/x")));
-        assert!(!is_shared(Path::new("lib/containerd/io.containerd.snapshotter.v1.overlayfs/metadata.db")));
+        let (source, dest) = (dir.path().join("image"), dir.path().join("var"));
+        image_in(&source);
+        var(&source, &dest).unwrap();
+        assert!(dest.join("lib/file").exists() && !dest.join("lib/containerd").exists());
     }
 
     #[test]
     fn what_cannot_be_copied_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let (source, dest) = (dir.path().join("image"), dir.path().join("node"));
-        var_in(&source);
+        image_in(&source);
         std::fs::create_dir_all(dest.join("link")).unwrap();
         let error = format!("{:#}", var(&source, &dest).unwrap_err());
-        assert!(error.contains("image/link"), "{error}");
+        assert!(error.contains("image/var/link"), "{error}");
     }
 }

@@ -26,7 +26,7 @@ pub use archive::Progress;
 pub use arrival::from_engine;
 pub use build::{BuildEvent, BuildFailed, BuildOptions, build, build_node_programs};
 pub use check::{Damage, Damaged};
-pub use clone::link_tree;
+pub use clone::CONTAINERD;
 pub use human::{Row, human_size, rows};
 pub use manifest::{FileEntry, Files, Manifest};
 pub use pins::{UnknownVersion, default_version, known_versions, resolve_version};

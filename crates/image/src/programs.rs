@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::clone::LAYERS;
+use crate::clone::{CONTAINERD, LAYERS};
 use crate::store::{NodeImage, Store};
 
 /// On the host.
@@ -46,7 +46,7 @@ impl Store {
 
 /// It is not among the image's own files, only in the layer of a container image that lies in it unpacked.
 fn kube_proxy_of(image: &NodeImage) -> Result<PathBuf> {
-    let layers = image.rootfs().join("var").join(LAYERS);
+    let layers = image.rootfs().join(CONTAINERD).join(LAYERS);
     let programs = fs_err::read_dir(layers)?.flatten().map(|l| l.path().join("fs/usr/local/bin/kube-proxy"));
     programs.into_iter().find(|p| p.is_file()).with_context(|| format!("no kube-proxy is in {}", image.name))
 }

@@ -98,8 +98,8 @@ impl Store {
         }
     }
 
-    /// Removes an image. Nodes keep the container layers they have linked, but an image that is the root
-    /// of a node (running or stopped) must not be removed: the caller knows the profiles.
+    /// Removes an image. One that a node (running or stopped) is made of must not be removed: the caller knows the
+    /// profiles.
     pub fn remove(&self, name: &str) -> Result<()> {
         let dir = self.images_dir().join(name);
         if name.contains('/') || name.starts_with('.') || !dir.is_dir() {
@@ -224,9 +224,9 @@ impl NodeImage {
         parts::size(self, parts::Part::System)
     }
 
-    /// Fills a node's `/var`: container layers by hard links, everything else as real copies.
+    /// Fills a node's `/var` with all but the container images, which stay here.
     pub fn clone_var(&self, dest: &Path) -> Result<()> {
-        clone::var(&self.rootfs().join("var"), dest)
+        clone::var(&self.rootfs(), dest)
             .with_context(|| format!("filling {} from the node image {}", dest.display(), self.name))
     }
 }

@@ -17,6 +17,8 @@ pub const ELECTION_PATH: &str = "/etc/manykube/election.json";
 pub const DOCKER_PATH: &str = "/etc/manykube/docker.json";
 /// The agent's own program in the node.
 pub const AGENT_PATH: &str = "/usr/local/bin/manykube";
+/// The container images of the node image: what their containerd kept, read-only. A node's containerd has links there.
+pub const IMAGES_DIR: &str = "/usr/lib/manykube/images";
 /// The agent's own, gone with the boot: its socket, for programs of the node.
 pub const RUN_DIR: &str = "/run/manykube";
 pub const SOCKET_NAME: &str = "agent.sock";

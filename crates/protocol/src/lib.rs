@@ -9,7 +9,8 @@ pub mod messages;
 mod server;
 
 pub use client::{
-    Connection, Error, Exec, ExecEvent, FileDigest, FileInfo, Node, Output, PutError, Received, Stdin,
+    Connection, Error, Exec, ExecEvent, Failed, FileDigest, FileInfo, Grpc, Node, Output, PutError, Received,
+    Stdin, root_cause,
 };
 pub use server::{Answers, Handler, serve};
 

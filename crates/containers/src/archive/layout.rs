@@ -84,5 +84,5 @@ fn place(descriptor: &Descriptor) -> Result<String> {
     if !oci::is_digest(&descriptor.digest) {
         bail!("{:?} is no digest", descriptor.digest);
     }
-    Ok(format!("blobs/sha256/{}", descriptor.hex()))
+    Ok(format!("blobs/sha256/{}", oci::hex_of(&descriptor.digest)))
 }

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use futures::Stream;
-use http::uri::PathAndQuery;
 use hyper_util::rt::TokioIo;
 use prost::Message;
+use protocol::{Failed, Grpc, root_cause};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::transport::{Endpoint, Uri};
 use tonic::{Code, Request, Status, Streaming};
-use tonic_prost::ProstCodec;
 
 /// The namespace in containerd that Kubernetes uses.
 const NAMESPACE: &str = "k8s.io";
@@ -17,6 +16,9 @@ const NAMESPACE: &str = "k8s.io";
 const CONNECT: Duration = Duration::from_secs(5);
 /// A list of images may be long.
 const LONGEST: usize = 64 << 20;
+/// How much of a blob may come before it is handed on: per call, and per connection.
+const WINDOW: u32 = 4 << 20;
+const ALL_WINDOWS: u32 = 16 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -24,6 +26,11 @@ pub enum Error {
     Connect(String),
     #[error("{}", .0.message())]
     Said(Status),
+    /// What cannot be trusted is not used.
+    #[error("{0}")]
+    Unsound(String),
+    #[error("{0}")]
+    Read(#[from] std::io::Error),
 }
 
 impl Error {
@@ -36,6 +43,15 @@ impl Error {
     }
 }
 
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Error {
+        match failed {
+            Failed::Connect(why) => Error::Connect(why),
+            Failed::Said(status) => Error::Said(status),
+        }
+    }
+}
+
 impl From<Status> for Error {
     fn from(status: Status) -> Error {
         Error::Said(status)
@@ -44,7 +60,7 @@ impl From<Status> for Error {
 
 #[derive(Debug, Clone)]
 pub struct Client {
-    channel: Channel,
+    grpc: Grpc,
     /// What is made belongs to this lease.
     lease: Option<String>,
 }
@@ -62,15 +78,18 @@ impl Client {
             async move { Ok::<_, std::io::Error>(TokioIo::new(dialled.await?)) }
         });
         // The address is only a name: the connector knows where to go.
-        let endpoint = Endpoint::from_static("http://containerd").connect_timeout(CONNECT);
+        let endpoint = Endpoint::from_static("http://containerd")
+            .connect_timeout(CONNECT)
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(ALL_WINDOWS);
         let channel = tokio::time::timeout(CONNECT, endpoint.connect_with_connector(connector)).await;
         let channel = channel.map_err(|_| Error::Connect(format!("within {} s", CONNECT.as_secs())))?;
         let channel = channel.map_err(|e| Error::Connect(root_cause(&e)))?;
-        Ok(Client { channel, lease: None })
+        Ok(Client { grpc: Grpc { channel, longest: LONGEST }, lease: None })
     }
 
     pub(super) fn under(&self, lease: &str) -> Client {
-        Client { channel: self.channel.clone(), lease: Some(lease.to_owned()) }
+        Client { grpc: self.grpc.clone(), lease: Some(lease.to_owned()) }
     }
 
     fn request<T>(&self, message: T) -> Request<T> {
@@ -83,20 +102,12 @@ impl Client {
         request
     }
 
-    async fn ready(&self) -> Result<tonic::client::Grpc<Channel>, Error> {
-        let mut grpc = tonic::client::Grpc::new(self.channel.clone()).max_decoding_message_size(LONGEST);
-        grpc.ready().await.map_err(|e| Error::Connect(root_cause(&e)))?;
-        Ok(grpc)
-    }
-
     pub(super) async fn call<Q, A>(&self, method: &'static str, message: Q) -> Result<A, Error>
     where
         Q: Message + Send + Sync + 'static,
         A: Message + Default + Send + Sync + 'static,
     {
-        let codec = ProstCodec::<Q, A>::default();
-        let path = PathAndQuery::from_static(method);
-        Ok(self.ready().await?.unary(self.request(message), path, codec).await?.into_inner())
+        Ok(self.grpc.unary(method, self.request(message)).await?)
     }
 
     pub(super) async fn listen<Q, A>(&self, method: &'static str, message: Q) -> Result<Streaming<A>, Error>
@@ -104,9 +115,7 @@ impl Client {
         Q: Message + Send + Sync + 'static,
         A: Message + Default + Send + Sync + 'static,
     {
-        let codec = ProstCodec::<Q, A>::default();
-        let path = PathAndQuery::from_static(method);
-        Ok(self.ready().await?.server_streaming(self.request(message), path, codec).await?.into_inner())
+        Ok(self.grpc.listen(method, self.request(message)).await?)
     }
 
     pub(super) async fn talk<Q, A>(
@@ -118,16 +127,6 @@ impl Client {
         Q: Message + Send + Sync + 'static,
         A: Message + Default + Send + Sync + 'static,
     {
-        let codec = ProstCodec::<Q, A>::default();
-        let path = PathAndQuery::from_static(method);
-        Ok(self.ready().await?.streaming(self.request(messages), path, codec).await?.into_inner())
+        Ok(self.grpc.talk(method, self.request(messages)).await?)
     }
-}
-
-fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }

@@ -1,9 +1,7 @@
 //! The content store: blobs by their digest.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-
-use futures::{StreamExt, stream};
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::sync::mpsc;
 
 use super::client::{Client, Error};
@@ -11,19 +9,11 @@ use super::messages::{
     Abort, Arriving, COMMIT, ContentInfo, ContentInfoAnswer, Digest, Empty, FieldMask, Filters, Labels, STAT,
     UpdateContent, WRITE, WriteContent, Written,
 };
-use crate::oci::Descriptor;
+use super::source::Source;
+use crate::oci::{self, Descriptor};
 
-/// containerd takes messages of up to 16 MiB; one this long costs nothing to speak of.
-const CHUNK: usize = 1 << 20;
 /// Messages on their way.
 const AHEAD: usize = 4;
-
-/// Bytes somewhere in a file.
-#[derive(Debug)]
-pub struct Blob {
-    pub file: File,
-    pub start: u64,
-}
 
 impl Client {
     pub async fn content(&self, digest: &str) -> Result<Option<ContentInfo>, Error> {
@@ -57,15 +47,35 @@ impl Client {
             .map(drop)
     }
 
-    /// Puts a blob into the store. containerd checks its digest. Bytes that are on its disk already are not
-    /// sent: those of an earlier attempt, or the whole blob when somebody has linked it there.
+    /// One of an image's documents; `None` when it is not in the store. It is what its digest says, or an error.
+    pub async fn document(&self, descriptor: &Descriptor) -> Result<Option<Bytes>, Error> {
+        if descriptor.size > oci::LONGEST_DOCUMENT {
+            return Err(Error::Unsound(format!("{} is no document", descriptor.digest)));
+        }
+        if self.content(&descriptor.digest).await?.is_none() {
+            return Ok(None);
+        }
+        let parts = Source::Store(self.clone()).parts(descriptor, 0).await?;
+        let data = parts.try_fold(Vec::new(), async |mut data, part| {
+            data.extend_from_slice(&part);
+            Ok(data)
+        });
+        let data = data.await?;
+        if oci::digest(&data) != descriptor.digest {
+            return Err(Error::Unsound(format!("{} is something else", descriptor.digest)));
+        }
+        Ok(Some(data.into()))
+    }
+
+    /// Puts a blob into the store. containerd checks its digest. Bytes that it has already are not sent: the whole
+    /// blob, or those of an earlier attempt.
     pub async fn put_content(
         &self,
         descriptor: &Descriptor,
-        blob: Option<Blob>,
+        source: Source,
         labels: Labels,
     ) -> Result<(), Error> {
-        match self.write(descriptor, blob, labels.clone()).await {
+        match self.write(descriptor, source, labels.clone()).await {
             Err(e) if e.is_already_there() => self.label_content(&descriptor.digest, labels).await,
             Err(e) => {
                 // What cannot become this blob is not to be taken up again.
@@ -77,7 +87,7 @@ impl Client {
         }
     }
 
-    async fn write(&self, descriptor: &Descriptor, blob: Option<Blob>, labels: Labels) -> Result<(), Error> {
+    async fn write(&self, descriptor: &Descriptor, source: Source, labels: Labels) -> Result<(), Error> {
         let (sender, receiver) = mpsc::channel::<WriteContent>(AHEAD);
         let messages = stream::unfold(receiver, |mut r| async { r.recv().await.map(|m| (m, r)) });
         let total = i64::try_from(descriptor.size).unwrap_or(i64::MAX);
@@ -90,7 +100,7 @@ impl Client {
             data,
             labels: Labels::new(),
         };
-        let first = message(STAT, 0, Vec::new());
+        let first = message(STAT, 0, Bytes::new());
         // The channel takes it: nothing else is in it yet.
         let _ = sender.send(first).await;
         let mut answers =
@@ -99,20 +109,18 @@ impl Client {
             Some(answer) => answer?.offset,
             None => return Err(ended()),
         };
-        let commit = WriteContent { labels, ..message(COMMIT, total, Vec::new()) };
+        let commit = WriteContent { labels, ..message(COMMIT, total, Bytes::new()) };
         let feed = async move {
-            if there < total
-                && let Some(blob) = blob
-            {
-                let mut source = Chunks::new(blob, there, total);
-                while let Some((offset, data)) = source.next()? {
-                    if sender.send(message(WRITE, offset, data)).await.is_err() {
-                        break;
-                    }
+            let (mut parts, mut offset) = (source.parts(descriptor, there).await?, there);
+            while let Some(data) = parts.try_next().await? {
+                let length = i64::try_from(data.len()).unwrap_or(0);
+                if sender.send(message(WRITE, offset, data)).await.is_err() {
+                    break;
                 }
+                offset += length;
             }
             let _ = sender.send(commit).await;
-            Ok::<(), std::io::Error>(())
+            Ok::<(), Error>(())
         };
         let drain = async {
             while let Some(answer) = answers.next().await {
@@ -123,7 +131,7 @@ impl Client {
             Err(ended())
         };
         let (fed, drained) = tokio::join!(feed, drain);
-        fed.map_err(|e| Error::Said(tonic::Status::internal(format!("read {}: {e}", descriptor.digest))))?;
+        fed?;
         drained
     }
 }
@@ -134,37 +142,4 @@ fn ended() -> Error {
 
 fn reference(descriptor: &Descriptor) -> String {
     format!("manykube-{}", descriptor.digest)
-}
-
-struct Chunks {
-    blob: Blob,
-    offset: i64,
-    total: i64,
-    placed: bool,
-}
-
-impl Chunks {
-    fn new(blob: Blob, offset: i64, total: i64) -> Chunks {
-        Chunks { blob, offset, total, placed: false }
-    }
-
-    fn next(&mut self) -> std::io::Result<Option<(i64, Vec<u8>)>> {
-        if !self.placed {
-            self.blob.file.seek(SeekFrom::Start(self.blob.start + self.offset.unsigned_abs()))?;
-            self.placed = true;
-        }
-        let left = usize::try_from(self.total - self.offset).unwrap_or(0);
-        let mut data = vec![0; left.min(CHUNK)];
-        let mut length = 0;
-        while length < data.len() {
-            match self.blob.file.read(&mut data[length..])? {
-                0 => break,
-                read => length += read,
-            }
-        }
-        data.truncate(length);
-        let at = self.offset;
-        self.offset += i64::try_from(length).unwrap_or(0);
-        Ok((length > 0).then_some((at, data)))
-    }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
 use prost::Message;
 
 pub type Labels = HashMap<String, String>;
@@ -83,8 +84,8 @@ pub struct WriteContent {
     pub expected: String,
     #[prost(int64, tag = "5")]
     pub offset: i64,
-    #[prost(bytes = "vec", tag = "6")]
-    pub data: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "6")]
+    pub data: Bytes,
     #[prost(map = "string, string", tag = "7")]
     pub labels: Labels,
 }
@@ -99,6 +100,24 @@ pub struct Written {
     pub action: i32,
     #[prost(int64, tag = "4")]
     pub offset: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ReadContent {
+    #[prost(string, tag = "1")]
+    pub digest: String,
+    #[prost(int64, tag = "2")]
+    pub offset: i64,
+    #[prost(int64, tag = "3")]
+    pub size: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct PartOfContent {
+    #[prost(int64, tag = "1")]
+    pub offset: i64,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub data: Bytes,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -121,7 +140,6 @@ pub struct Abort {
     pub reference: String,
 }
 
-/// Prepare and View.
 #[derive(Clone, PartialEq, Message)]
 pub struct NewSnapshot {
     #[prost(string, tag = "1")]

@@ -6,7 +6,8 @@ mod images;
 mod lease;
 pub mod messages;
 mod snapshots;
+mod source;
 
 pub use client::{Client, Error};
-pub use content::Blob;
 pub use lease::Lease;
+pub use source::{Blob, Source};

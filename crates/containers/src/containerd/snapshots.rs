@@ -27,13 +27,6 @@ impl Client {
         Ok(mounts.mounts)
     }
 
-    /// Where a finished layer and those below it are.
-    pub async fn view(&self, key: &str, of: &str) -> Result<Vec<Mount>, Error> {
-        let message = NewSnapshot { snapshotter: SNAPSHOTTER.into(), key: key.into(), parent: of.into() };
-        let mounts: Mounts = self.call("/containerd.services.snapshots.v1.Snapshots/View", message).await?;
-        Ok(mounts.mounts)
-    }
-
     pub async fn commit(&self, name: &str, key: &str) -> Result<(), Error> {
         let message = CommitSnapshot { snapshotter: SNAPSHOTTER.into(), name: name.into(), key: key.into() };
         let done = self.call::<_, Empty>("/containerd.services.snapshots.v1.Snapshots/Commit", message).await;

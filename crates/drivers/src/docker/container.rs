@@ -17,7 +17,7 @@ use bollard::query_parameters::{
 };
 use model::node_config::Port;
 
-use super::init::{AGENT, BINDS, MACHINE};
+use super::init::BINDS;
 use super::{CREATED_BY, HOME, INIT, MODE, NAME, PROFILE, ROLE, size};
 use crate::driver::{Bind, MachineSpec};
 
@@ -44,8 +44,15 @@ pub fn staged(binds: &[Bind]) -> Vec<Bind> {
     binds.iter().enumerate().map(|(i, b)| Bind { host: at(i), ..b.clone() }).collect()
 }
 
-/// `dir` is the machine's, `agent` the program: both of this host.
-pub fn body(spec: &MachineSpec, owner: &str, image: String, dir: &Path, agent: &Path) -> ContainerCreateBody {
+/// `agent` is our program in the container, `own` what the node is made of besides the image: where it is on this host and in the container, and whether
+/// it is read-only.
+pub fn body(
+    spec: &MachineSpec,
+    owner: &str,
+    image: String,
+    agent: &Path,
+    own: [(&Path, &str, bool); 3],
+) -> ContainerCreateBody {
     let (name, network) = (&spec.name, &spec.cluster.name);
     let labels =
         [(CREATED_BY, "true"), (NAME, name), (MODE, name), (ROLE, ""), (PROFILE, network), (HOME, owner)];
@@ -56,7 +63,7 @@ pub fn body(spec: &MachineSpec, owner: &str, image: String, dir: &Path, agent: &
         read_only: Some(read_only),
         ..Mount::default()
     };
-    let own = [bind(dir, MACHINE, false), bind(agent, AGENT, true)];
+    let own = own.map(|(host, node, read_only)| bind(host, node, read_only));
     let asked = spec.binds.iter().zip(staged(&spec.binds));
     let asked = asked.map(|(b, at)| bind(&b.host, &at.host.to_string_lossy(), b.read_only));
     let address =
@@ -66,7 +73,7 @@ pub fn body(spec: &MachineSpec, owner: &str, image: String, dir: &Path, agent: &
     ContainerCreateBody {
         hostname: Some(name.clone()),
         image: Some(image),
-        entrypoint: Some([AGENT, INIT].map(str::to_owned).into()),
+        entrypoint: Some(vec![agent.to_string_lossy().into_owned(), INIT.to_owned()]),
         labels: Some(labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into()),
         stop_signal: Some("SIGTERM".to_owned()),
         exposed_ports: Some(bindings(spec).into_keys().collect()),

@@ -1,5 +1,6 @@
 //! The driver's verbs, on top of the other files of this folder.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use ipnet::Ipv4Net;
 use model::{Cluster, DriverKind, Fault, Reason};
 
 use super::container::{self, is_missing};
+use super::init::{IMAGES, MACHINE, PROGRAMS};
 use super::{Address, Docker, connect, engine, image, network, podman, pull, refused, size};
 use crate::driver::{Driver, Machine, MachineSpec, MachineState, NoStream, Notice};
 use crate::faults::Faults;
@@ -105,12 +107,15 @@ impl Driver for Docker {
         let paths = Paths::new(&self.home, &spec.name);
         paths.forget_init()?;
         machine::fresh_dir(&paths.work())?;
-        let agent = crate::agent::program(&self.home)?;
+        let program = crate::agent::program(&self.home)?;
+        let (programs, name) = program.parent().zip(program.file_name()).context("the agent's program")?;
+        let agent = Path::new(PROGRAMS).join(name);
         let launch = Launch {
             machine: spec.name.clone(),
-            dir: super::init::MACHINE.into(),
+            dir: MACHINE.into(),
             image_rootfs: "/".into(),
-            agent: super::init::AGENT.into(),
+            images: IMAGES.into(),
+            agent: agent.clone(),
             binds: container::staged(&spec.binds),
             // What the container finds is another one.
             cgroup: Cgroup { version: Version::of_host()?, path: "".into() },
@@ -121,7 +126,9 @@ impl Driver for Docker {
         if let Some(found) = &found {
             container::remove(client, container::id(found)?).await?;
         }
-        let body = container::body(spec, &self.owner(), reference, paths.dir(), &agent);
+        let own =
+            [(paths.dir(), MACHINE, false), (programs, PROGRAMS, true), (&paths.images()?, IMAGES, true)];
+        let body = container::body(spec, &self.owner(), reference, &agent, own);
         let made = container::create(client, Some(&spec.name), body).await;
         let id = made.map_err(|e| refused::machine(spec, "make", e))?;
         let started = client.start_container(&id, None::<StartContainerOptions>).await;

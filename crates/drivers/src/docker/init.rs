@@ -13,9 +13,10 @@ use crate::native::cgroup::{Cgroup, Version};
 use crate::native::disk;
 use crate::native::launch::{Launch, Never, run_agent};
 
-/// Where the container sees the machine's directory, our program and what of the host it is to show.
+/// Where the container sees the machine's directory, our programs, container images and what of the host it is to show.
 pub const MACHINE: &str = "/.manykube/machine";
-pub const AGENT: &str = "/.manykube/agent";
+pub const PROGRAMS: &str = "/.manykube/programs";
+pub const IMAGES: &str = "/.manykube/images";
 pub const BINDS: &str = "/.manykube/binds";
 
 pub fn main() -> ExitCode {

@@ -39,7 +39,7 @@ impl Paths {
         self.dir.join("merged")
     }
 
-    /// The node's /var: no overlay, because containerd's own overlays cannot lie on one.
+    /// The node's /var: no overlay, because the upper layers of containers cannot lie on one.
     pub fn var(&self) -> PathBuf {
         self.dir.join("var")
     }
@@ -82,6 +82,11 @@ impl Paths {
         let record = self.record()?;
         let path = record["Driver"]["ImageRootfs"].as_str().context("the machine's record names no image")?;
         Ok(PathBuf::from(path))
+    }
+
+    /// The container images of that image.
+    pub fn images(&self) -> Result<PathBuf> {
+        Ok(self.image_rootfs()?.join(image::CONTAINERD))
     }
 
     /// The profile it belongs to. By its record, not by its name: `a-m02` may be a profile of its own.

@@ -15,15 +15,23 @@ use crate::driver::Bind;
 use crate::user_namespace;
 
 pub fn take(wanted: &Bind) -> Result<OwnedFd> {
+    open(&wanted.host)
+}
+
+pub fn open(path: &Path) -> Result<OwnedFd> {
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
-    open_tree(CWD, &wanted.host, flags)
-        .with_context(|| format!("take {} into the node", wanted.host.display()))
+    open_tree(CWD, path, flags).with_context(|| format!("take {} into the node", path.display()))
+}
+
+pub fn put(tree: &OwnedFd, wanted: &Bind) -> Result<()> {
+    let at = Path::new(&wanted.node);
+    place(tree, at)?;
+    if wanted.read_only { make_read_only(at) } else { Ok(()) }
 }
 
 /// The place is made if it is not there.
-pub fn put(tree: &OwnedFd, wanted: &Bind) -> Result<()> {
-    let at = Path::new(&wanted.node);
+pub fn place(tree: &OwnedFd, at: &Path) -> Result<()> {
     // By the descriptor: where this runs, /proc may be that of another pid namespace.
     let mode = rustix::fs::fstat(tree).context("look at what was taken")?.st_mode;
     let is_dir = rustix::fs::FileType::from_raw_mode(mode).is_dir();
@@ -34,8 +42,7 @@ pub fn put(tree: &OwnedFd, wanted: &Bind) -> Result<()> {
         fs_err::write(at, "")?;
     }
     move_mount(tree.as_fd(), "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
-        .with_context(|| format!("show {} at {}", wanted.host.display(), wanted.node))?;
-    if wanted.read_only { make_read_only(at) } else { Ok(()) }
+        .with_context(|| format!("put a mount at {}", at.display()))
 }
 
 /// In a user namespace with what else it is: nobody there may take off what came with a mount of the host's. Elsewhere

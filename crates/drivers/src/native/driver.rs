@@ -208,6 +208,7 @@ impl Native {
         let launch = Launch {
             machine: spec.name.clone(),
             dir: paths.dir().to_owned(),
+            images: paths.images()?,
             image_rootfs,
             agent: crate::agent::program(&self.home)?,
             binds: spec.binds.clone(),

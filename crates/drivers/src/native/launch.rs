@@ -34,6 +34,8 @@ pub struct Launch {
     pub machine: String,
     pub dir: PathBuf,
     pub image_rootfs: PathBuf,
+    /// The container images of the node image.
+    pub images: PathBuf,
     pub agent: PathBuf,
     #[serde(default)]
     pub binds: Vec<Bind>,

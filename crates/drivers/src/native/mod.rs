@@ -26,6 +26,7 @@ pub(crate) mod mounts;
 mod needs;
 pub(crate) mod network;
 pub(crate) mod preflight;
+mod sealed;
 mod settings;
 
 use std::ffi::OsString;

@@ -1,11 +1,12 @@
 //! The machine's view of the file system, made in its own mount namespace: when the machine ends,
 //! all of it is gone.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use model::node_spec::{AGENT_PATH, RUN_DIR};
+use anyhow::{Context, Result, bail};
+use model::node_spec::{AGENT_PATH, IMAGES_DIR, RUN_DIR};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::{chdir, pivot_root};
@@ -13,7 +14,7 @@ use nix::unistd::{chdir, pivot_root};
 use super::cgroup::Version;
 use super::disk::Disk;
 use super::launch::Launch;
-use super::{binds, confine};
+use super::{binds, confine, sealed};
 use crate::machine::Paths;
 use crate::user_namespace;
 
@@ -30,16 +31,17 @@ const DEVICES: [(&str, u64, u64, u32); 9] = [
     ("net/tun", 10, 200, 0o666),
 ];
 
+/// `f_type` of an overlay.
+const OVERLAY: rustix::fs::FsWord = 0x794c_7630;
+
 pub fn enter_root(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<()> {
     // Nothing we mount may show up on the host, and nothing of the host is needed later.
     change(Path::new("/"), MsFlags::MS_REC | MsFlags::MS_PRIVATE)?;
     let root = paths.merged();
+    let (images, agent) = (images(launch, &root)?, agent(launch, &root)?);
+    let modules = sealed::take(Path::new("/lib/modules"), Path::new(""), &root);
     overlay(launch, paths, &root)?;
     bind(&paths.var(), &root.join("var"))?;
-    let agent = root.join(AGENT_PATH.trim_start_matches('/'));
-    bind(&launch.agent, &agent)?;
-    // All nodes share the file: none may write to it.
-    binds::make_read_only(&agent)?;
 
     special("proc", &root.join("proc"), "proc", MsFlags::empty(), "")?;
     special("sysfs", &root.join("sys"), "sysfs", MsFlags::empty(), "")?;
@@ -59,21 +61,53 @@ pub fn enter_root(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<
     umount2(".", MntFlags::MNT_DETACH).context("leave the old root")?;
     chdir("/").context("enter /")?;
     disk.map_or(Ok(()), Disk::put).context("put the node's own disk in place")?;
+    for (tree, place) in [(&images, IMAGES_DIR), (&agent, AGENT_PATH)] {
+        binds::place(tree, Path::new(place))?;
+    }
+    if let Ok(modules) = modules {
+        // Nice to have: not every host has them.
+        let _ = binds::place(&modules, Path::new("/lib/modules"));
+    }
     taken.into_iter().zip(&launch.binds).try_for_each(|(tree, wanted)| binds::put(&tree, wanted))?;
     // Pods may ask for mount propagation, which needs a shared root.
     change(Path::new("/"), MsFlags::MS_REC | MsFlags::MS_SHARED)
 }
 
 fn overlay(launch: &Launch, paths: &Paths, root: &Path) -> Result<()> {
-    // What an overlay notes of its files is for the host's root to write, unless it is the user's own notes.
-    let notes = if user_namespace::is_own() { ",userxattr" } else { "" };
     let options = format!(
-        "lowerdir={},upperdir={},workdir={}{notes}",
+        "lowerdir={},upperdir={},workdir={}{}",
         launch.image_rootfs.display(),
         paths.upper().display(),
-        paths.work().display()
+        paths.work().display(),
+        notes()
     );
     special("overlay", root, "overlay", MsFlags::empty(), &options)
+}
+
+/// What an overlay notes of its files is for the host's root to write, unless it is the user's own notes.
+pub(super) fn notes() -> &'static str {
+    if user_namespace::is_own() { ",userxattr" } else { "" }
+}
+
+/// The container images of the node image.
+fn images(launch: &Launch, empty: &Path) -> Result<OwnedFd> {
+    let kind =
+        rustix::fs::statfs(&launch.images).with_context(|| format!("look at {}", launch.images.display()))?;
+    if kind.f_type == OVERLAY {
+        // Two levels of overlays is all that the kernel does, and containers are one.
+        bail!(
+            "the node image lies on an overlay file system ({}), on which containers cannot be: keep MANYKUBE_CACHE on a disk",
+            launch.images.display()
+        );
+    }
+    sealed::take(&launch.images, Path::new(""), empty)
+}
+
+/// The program that all nodes share.
+fn agent(launch: &Launch, empty: &Path) -> Result<OwnedFd> {
+    let parts = launch.agent.parent().zip(launch.agent.file_name());
+    let (dir, name) = parts.context("the agent has no directory")?;
+    sealed::take(dir, Path::new(name), empty)
 }
 
 fn devices(dev: &Path) -> Result<()> {
@@ -148,16 +182,10 @@ fn cgroups(launch: &Launch, at: &Path) -> Result<()> {
 
 /// Nice to have: not every kernel has them, and nothing depends on them.
 fn optional(root: &Path) {
-    let modules = Path::new("/lib/modules");
-    let target = root.join("lib/modules");
-    if modules.is_dir() && std::fs::create_dir_all(&target).is_ok() {
-        let _ = bind(modules, &target);
-        let _ = binds::make_read_only(&target);
-    }
     let _ = special("bpf", &root.join("sys/fs/bpf"), "bpf", MsFlags::empty(), "");
 }
 
-fn special(source: &str, at: &Path, kind: &str, flags: MsFlags, options: &str) -> Result<()> {
+pub(super) fn special(source: &str, at: &Path, kind: &str, flags: MsFlags, options: &str) -> Result<()> {
     mount(Some(source), at, Some(kind), flags, Some(options))
         .with_context(|| format!("mount {kind} on {} ({options})", at.display()))
 }

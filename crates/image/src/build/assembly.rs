@@ -11,6 +11,7 @@ use super::images::{self, PROXY_TOOLS, Parts};
 use super::recipe::Recipe;
 use super::{Build, libraries, oci, rootfs};
 use crate::check;
+use crate::clone::CONTAINERD;
 use crate::manifest::{FILES, Manifest};
 use crate::pins::{Kubernetes, Pins};
 use crate::store::{NodeImage, sweep};
@@ -50,7 +51,7 @@ pub async fn assemble(
     let import = Import {
         programs: containerd,
         archive: work.join("images.tar"),
-        root: work.join("rootfs/var/lib/containerd"),
+        root: work.join("rootfs").join(CONTAINERD),
         references: &references,
         pinned: &images::pause_reference(kubernetes),
     };

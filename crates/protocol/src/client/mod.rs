@@ -3,6 +3,7 @@
 mod dial;
 mod exec;
 mod files;
+mod grpc;
 mod stream;
 
 use std::io;
@@ -11,18 +12,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::Stream;
-use http::uri::PathAndQuery;
 use hyper_util::rt::TokioIo;
 use model::node_spec::NodeState;
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::transport::{Endpoint, Uri};
 use tonic::{Code, Request, Status, Streaming};
-use tonic_prost::ProstCodec;
 
 pub use self::dial::Connection;
 pub use self::exec::{Exec, ExecEvent, Output, Stdin};
 pub use self::files::{FileDigest, FileInfo, PutError, Received};
+pub use self::grpc::{Failed, Grpc, root_cause};
 use self::stream::Watched;
 use crate::messages::{Empty, State};
 use crate::{ALL_WINDOWS, LONGEST, WINDOW, calls};
@@ -51,7 +51,7 @@ impl Error {
 /// A connection to the agent of one node. Any number of calls may be under way on it.
 #[derive(Debug, Clone)]
 pub struct Node {
-    channel: Channel,
+    grpc: Grpc,
     machine: String,
     ended: Arc<AtomicBool>,
 }
@@ -76,7 +76,7 @@ impl Node {
         let opened = tokio::time::timeout(GREETING, endpoint.connect_with_connector(connector)).await;
         let opened = opened.map_err(|_| silent(format!("within {} s", GREETING.as_secs())))?;
         let channel = opened.map_err(|e| silent(root_cause(&e)))?;
-        Ok(Node { channel, machine: machine.to_owned(), ended })
+        Ok(Node { grpc: Grpc { channel, longest: LONGEST }, machine: machine.to_owned(), ended })
     }
 
     pub fn machine(&self) -> &str {
@@ -110,11 +110,11 @@ impl Node {
         }
     }
 
-    async fn ready(&self) -> Result<tonic::client::Grpc<Channel>, Error> {
-        let mut grpc = tonic::client::Grpc::new(self.channel.clone()).max_decoding_message_size(LONGEST);
-        let silent = |e| Error::Silent { machine: self.machine.clone(), why: root_cause(&e) };
-        grpc.ready().await.map_err(silent)?;
-        Ok(grpc)
+    fn failed(&self, failed: Failed) -> Error {
+        match failed {
+            Failed::Connect(why) => Error::Silent { machine: self.machine.clone(), why },
+            Failed::Said(status) => self.error(&status),
+        }
     }
 
     async fn call<Q, A>(&self, call: &'static str, message: Q) -> Result<A, Error>
@@ -122,24 +122,17 @@ impl Node {
         Q: Message + Send + Sync + 'static,
         A: Message + Default + Send + Sync + 'static,
     {
-        let path = PathAndQuery::from_static(call);
-        let answer =
-            self.ready().await?.unary(Request::new(message), path, ProstCodec::<Q, A>::default()).await;
-        Ok(answer.map_err(|s| self.error(&s))?.into_inner())
+        self.grpc.unary(call, Request::new(message)).await.map_err(|e| self.failed(e))
     }
 
-    /// Sends one message, receives several.
     async fn listen<Q, A>(&self, call: &'static str, message: Q) -> Result<Streaming<A>, Error>
     where
         Q: Message + Send + Sync + 'static,
         A: Message + Default + Send + Sync + 'static,
     {
-        let (path, codec) = (PathAndQuery::from_static(call), ProstCodec::<Q, A>::default());
-        let answer = self.ready().await?.server_streaming(Request::new(message), path, codec).await;
-        Ok(answer.map_err(|s| self.error(&s))?.into_inner())
+        self.grpc.listen(call, Request::new(message)).await.map_err(|e| self.failed(e))
     }
 
-    /// Sends several messages, receives several.
     async fn talk<Q, A>(
         &self,
         call: &'static str,
@@ -149,16 +142,6 @@ impl Node {
         Q: Message + Send + Sync + 'static,
         A: Message + Default + Send + Sync + 'static,
     {
-        let (path, codec) = (PathAndQuery::from_static(call), ProstCodec::<Q, A>::default());
-        let answer = self.ready().await?.streaming(Request::new(messages), path, codec).await;
-        Ok(answer.map_err(|s| self.error(&s))?.into_inner())
+        self.grpc.talk(call, Request::new(messages)).await.map_err(|e| self.failed(e))
     }
-}
-
-fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }

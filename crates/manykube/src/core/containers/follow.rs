@@ -1,8 +1,8 @@
 //! What a Docker client makes on one node appears on all: a process beside the nodes follows the images of
 //! that node, as long as the node runs.
 //!
-//! It is a process of the host, because only there the nodes' disks are side by side; it ends by itself
-//! when the node's first process does.
+//! It is a process of the host, because only from there all nodes are reached; it ends by itself when the node's first
+//! process does.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use containers::{Node as Store, familiar};
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use futures::StreamExt as _;
@@ -85,7 +85,7 @@ async fn pass_on(home: &Home, profile: &str, machine: &str) -> Result<()> {
     let driver = driver_of_home(home, machine);
     loop {
         // containerd may be started again while its node runs.
-        let Ok(node) = connect(home, &driver, machine).await else {
+        let Ok(node) = connect(&driver, machine).await else {
             sleep(AGAIN).await;
             continue;
         };
@@ -137,7 +137,7 @@ async fn mirror(home: &Home, profile: &str, driver: &Machines, node: &Store) -> 
     };
     let peers = cluster.nodes.iter().map(|n| cluster.machine(n));
     let peers = peers.filter(|m| *m != node.name && drivers::machine::init_of(home, m).is_some());
-    let failed: Vec<String> = join_all(peers.map(|peer| give(home, driver, node, peer, &named, &images)))
+    let failed: Vec<String> = join_all(peers.map(|peer| give(driver, node, peer, &named, &images)))
         .await
         .into_iter()
         .filter_map(|done| done.err().map(|e| format!("{e:#}")))
@@ -153,17 +153,16 @@ async fn mirror(home: &Home, profile: &str, driver: &Machines, node: &Store) -> 
 }
 
 async fn give(
-    home: &Home,
     driver: &Machines,
     from: &Store,
     peer: String,
     named: &BTreeMap<String, String>,
     images: &[containers::containerd::messages::Image],
 ) -> Result<()> {
-    let to = connect(home, driver, &peer).await?;
+    let to = connect(driver, &peer).await?;
     let lacks: Vec<String> = missing(&to, named).await?.into_iter().map(|(name, _)| name).collect();
     let give: Vec<_> = images.iter().filter(|i| lacks.contains(&i.name)).cloned().collect();
-    containers::copy(&give, from, &to).await
+    containers::copy(&give, from, &to).await.with_context(|| format!("node {peer}"))
 }
 
 #[cfg(test)]

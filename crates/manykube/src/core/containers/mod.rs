@@ -46,17 +46,17 @@ pub async fn stores(ctx: &Ctx, cluster: &Cluster, nodes: &[&Node]) -> Result<Sto
     let (up, down): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|m| machines.get(m) == Some(&MachineState::Running));
     let driver = super::driver(ctx, cluster.driver);
-    let running = try_join_all(up.iter().map(|m| connect(&ctx.home, &driver, m))).await?;
+    let running = try_join_all(up.iter().map(|m| connect(&driver, m))).await?;
     Ok(Stores { running, down, all: nodes.is_empty() })
 }
 
-pub async fn connect(home: &Home, driver: &Machines, machine: &str) -> Result<Store> {
+pub async fn connect(driver: &Machines, machine: &str) -> Result<Store> {
     let node = driver.node(machine).await?;
     let dial = move || {
         let node = node.clone();
         async move { node.dial(&[SOCKET.to_owned()]).await.map_err(std::io::Error::other) }
     };
-    Store::connect(machine, dial, drivers::machine::var_dir(home, machine)).await
+    Store::connect(machine, dial).await
 }
 
 impl Stores {
@@ -65,12 +65,11 @@ impl Stores {
     }
 }
 
-/// Reads the archive once: the first node gets it, the others take it from there.
+/// Reads the archive once, and sends it to all nodes at the same time.
 pub async fn load(ctx: &Ctx, cluster: &Cluster, stores: &Stores, archive: &Archive) -> Result<()> {
-    let (first, others) = stores.first()?;
-    containers::put(archive, first).await?;
+    let (first, _) = stores.first()?;
+    on_all(&stores.running, |node| containers::put(archive, node)).await?;
     let names: Vec<String> = archive.names().cloned().collect();
-    spread(&names, first, others).await?;
     note(ctx, cluster, stores, first, &names).await
 }
 
@@ -100,21 +99,36 @@ pub async fn load_named(ctx: &Ctx, cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Gives images of one node to others, all at once. All that fails is told.
+/// Gives images of one node to others.
 pub async fn spread(names: &[String], from: &Store, to: &[Store]) -> Result<()> {
     let mut images = Vec::new();
     for name in names {
         let image = from.client.image(name).await?;
         images.push(image.with_context(|| format!("node {} has no image {name}", from.name))?);
     }
-    all(to.iter().map(|node| containers::copy(&images, from, node))).await
+    on_all(to, |node| containers::copy(&images, from, node)).await
 }
 
-/// One error for all that failed; each says which node it is about.
-async fn all(work: impl Iterator<Item = impl Future<Output = Result<()>>>) -> Result<()> {
-    let failed: Vec<String> =
-        join_all(work).await.into_iter().filter_map(|done| done.err().map(|e| format!("{e:#}"))).collect();
-    if failed.is_empty() { Ok(()) } else { bail!("{}", failed.join("; ")) }
+/// The same on all nodes at once. All that fails is told, and what is the same on several nodes once.
+async fn on_all<'a, F>(nodes: &'a [Store], work: impl Fn(&'a Store) -> F) -> Result<()>
+where
+    F: Future<Output = Result<()>>,
+{
+    let mut failed: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (node, done) in nodes.iter().zip(join_all(nodes.iter().map(work)).await) {
+        if let Err(e) = done {
+            failed.entry(format!("{e:#}")).or_default().push(&node.name);
+        }
+    }
+    let told = |(why, nodes): (&String, &Vec<&str>)| match nodes.as_slice() {
+        [node] => format!("node {node}: {why}"),
+        nodes => format!("nodes {}: {why}", nodes.join(", ")),
+    };
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        bail!("{}", failed.iter().map(told).collect::<Vec<_>>().join("; "))
+    }
 }
 
 /// From now on every node that comes gets these.
@@ -193,7 +207,7 @@ pub async fn is_complete(home: &Home, profile: &str, driver: &Machines, machine:
     if wanted.is_empty() {
         return true;
     }
-    let Ok(node) = connect(home, driver, machine).await else { return false };
+    let Ok(node) = connect(driver, machine).await else { return false };
     missing(&node, &wanted).await.is_ok_and(|m| m.is_empty())
 }
 
@@ -212,7 +226,7 @@ async fn missing(node: &Store, wanted: &BTreeMap<String, String>) -> Result<Vec<
 /// Puts what was loaded into the cluster on a node that was not there, from any node that has it.
 pub async fn complete(home: &Home, cluster: &Cluster, driver: &Machines, machine: &str) -> Result<()> {
     let wanted = Record::read(home, &cluster.name).images;
-    let node = connect(home, driver, machine).await?;
+    let node = connect(driver, machine).await?;
     let mut missing = missing(&node, &wanted).await?;
     let machines = look::machines_of(&cluster.name, Some(cluster), driver).await?;
     for (peer, _) in machines.iter().filter(|(m, state)| *m != machine && **state == MachineState::Running) {
@@ -220,7 +234,7 @@ pub async fn complete(home: &Home, cluster: &Cluster, driver: &Machines, machine
             break;
         }
         // One that does not answer cannot help.
-        let Ok(peer) = connect(home, driver, peer).await else { continue };
+        let Ok(peer) = connect(driver, peer).await else { continue };
         let (mut found, mut left) = (Vec::new(), Vec::new());
         for (name, wanted) in missing {
             match peer.client.image(&name).await.ok().flatten() {
@@ -228,7 +242,7 @@ pub async fn complete(home: &Home, cluster: &Cluster, driver: &Machines, machine
                 _ => left.push((name, wanted)),
             }
         }
-        containers::copy(&found, &peer, &node).await?;
+        containers::copy(&found, &peer, &node).await.with_context(|| format!("node {machine}"))?;
         missing = left;
     }
     for (name, _) in missing {
