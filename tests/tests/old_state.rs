@@ -104,6 +104,7 @@ fn what_others_wrote_is_read_kept_and_brought_up_to_date() {
     lab.manykube(&["node", "add"]).ok();
 
     earlier_versions_of_ours(&lab, &config);
+    earlier_stores_of_images(&lab);
     newer_versions_of_ours(&lab, &config);
 }
 
@@ -117,6 +118,37 @@ fn earlier_versions_of_ours(lab: &Lab, config: &Path) {
     write(config, &doc);
     assert_eq!(lab.manykube(&["node", "list"]).ok().text().lines().count(), 3);
     lab.manykube(&["start"]).ok();
+}
+
+/// Blobs and layers of the node image were hard links to it, which the node could write to.
+fn earlier_stores_of_images(lab: &Lab) {
+    lab.manykube(&["stop"]).ok();
+    let store = lab.home().join("machines/minikube-m02/var/lib/containerd");
+    let record = std::fs::read(lab.home().join("machines/minikube-m02/config.json")).expect("the record");
+    let record: Value = serde_json::from_slice(&record).expect("JSON");
+    let image =
+        Path::new(record["Driver"]["ImageRootfs"].as_str().expect("a path")).join("var/lib/containerd");
+    // The other names are not the cache's, at which other tests look.
+    let script = "set -e; cd \"$1\"; for l in $(find */blobs */snapshots -type l | grep -e /sha256/ -e /fs$); do \
+                  from=$2/$l; [ -f $from ] && [ $(stat -c %s $from) -lt 9000 ] || [ -e $from/coredns ] || continue; \
+                  mkdir -p \"$3/$(dirname $l)\"; cp -a $from $3/$l; rm $l; cp -al $3/$l $l; echo $l; done";
+    let mut bash = Command::new("bash");
+    bash.args(["-c", script, "-"]).args([&store, &image, &lab.path("image")]);
+    let made = bash.output().expect("bash");
+    let made = String::from_utf8(made.stdout).expect("text");
+    assert!(made.lines().count() > 10 && made.contains("/fs"), "{made}");
+    let shared = || {
+        let find = Command::new("find").arg(&store).args(["-type", "f", "-links", "+1"]).output();
+        find.expect("find").stdout.len()
+    };
+    assert!(shared() > 0);
+    lab.manykube(&["start"]).ok();
+    assert_eq!(shared(), 0, "what was linked to the image is the image's again");
+    for link in made.lines() {
+        assert!(store.join(link).is_symlink(), "{link}");
+    }
+    lab.manykube(&["ssh", "-n", "m02", "--", "ctr -n k8s.io images check | grep coredns | grep -w complete"])
+        .ok();
 }
 
 fn newer_versions_of_ours(lab: &Lab, config: &Path) {

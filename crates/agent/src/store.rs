@@ -37,10 +37,11 @@ fn fill_from(images: &Path, store: &Path) -> Result<()> {
 /// What is only read: blobs, and the files of layers.
 fn links(images: &Path) -> Result<BTreeSet<PathBuf>> {
     let mut all = BTreeSet::new();
-    for (dir, below) in [(BLOBS, ""), (LAYERS, "fs")] {
-        for entry in fs::read_dir(images.join(dir))? {
-            all.insert(Path::new(dir).join(entry?.file_name()).join(below));
-        }
+    for blob in fs::read_dir(images.join(BLOBS))? {
+        all.insert(Path::new(BLOBS).join(blob?.file_name()));
+    }
+    for layer in fs::read_dir(images.join(LAYERS))? {
+        all.insert(Path::new(LAYERS).join(layer?.file_name()).join("fs"));
     }
     Ok(all)
 }

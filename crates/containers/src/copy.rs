@@ -44,7 +44,7 @@ pub async fn unpack(node: &Node, name: &str) -> Result<()> {
 }
 
 /// All that belongs to an image of a node. An index may name manifests for other processors, which are not there.
-async fn describe(client: &Client, image: &Record) -> Result<Parcel> {
+pub(crate) async fn describe(client: &Client, image: &Record) -> Result<Parcel> {
     let target = Descriptor::from(image.target.as_ref().context("it stands for nothing")?);
     let names = vec![image.name.clone()];
     let mut walk = Walk { client, left: LONGEST, found: 0 };

@@ -7,6 +7,8 @@
 pub mod archive;
 pub mod containerd;
 mod copy;
+#[cfg(test)]
+mod hostile_tests;
 mod inventory;
 mod node;
 pub mod oci;

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use system_tests::archive::{self, Fault};
-use system_tests::{Footprint, Lab, Machine, Ran, eventually};
+use system_tests::{Footprint, Lab, Layers, Machine, Ran, eventually};
 
 const SOON: Duration = Duration::from_secs(90);
 
@@ -93,6 +93,7 @@ fn images_are_on_every_node_and_volumes_stay() {
 
     home::is_in_nodes(&lab, &three);
     home::mounted(&lab, &three);
+    a_nodes_own(&lab);
     let env = built(&lab);
     named(&lab, &three);
     registry::pushed_and_pulled(&lab, &three, &env);
@@ -108,6 +109,14 @@ fn images_are_on_every_node_and_volumes_stay() {
     volumes(&lab, &three);
     lab.manykube(&["delete"]).ok();
     before.assert_nothing_left();
+}
+
+/// What root does to images in one node is seen in no other, and a node that comes later is as the others.
+fn a_nodes_own(lab: &Lab) {
+    let layers = Layers::take(lab, "minikube");
+    layers.attack("m03");
+    layers.assert_unchanged("m02");
+    layers.remove();
 }
 
 /// By `image build`, and by a docker client that knows nothing of us; the environment that client has.
@@ -168,6 +177,10 @@ fn broken(lab: &Lab, machines: &[&str]) {
     let ran = lab.manykube(&["image", "load", &path]).exit(80);
     assert!(ran.stderr.contains("node minikube:") && ran.stderr.contains("no space left"), "{}", ran.stderr);
     lab.manykube(&["ssh", "--", &format!("umount {ingest}")]).ok();
+    // The other nodes had room for it.
+    assert_eq!(stores(lab, &machines[..1]), stores_before[..1]);
+    lab.manykube(&["image", "load", &path]).ok();
+    lab.manykube(&["image", "rm", "example.com/broken:v1"]).ok();
     assert_eq!(stores(lab, machines), stores_before);
 }
 

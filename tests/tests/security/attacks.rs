@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use system_tests::Lab;
+use system_tests::{Lab, Layers};
 
 /// A pod that may do nothing special, but sees the node's files, as an ordinary hostPath volume lets it.
 fn pod(lab: &Lab) {
@@ -17,7 +17,8 @@ fn pod(lab: &Lab) {
     lab.kubectl(&["wait", "--for=condition=Ready", "pod/attacker", "--timeout=120s"]).ok();
 }
 
-pub fn leave_the_host_as_it_is(lab: &Lab) {
+/// What images are is looked at again when there is another cluster.
+pub fn leave_the_host_as_it_is(lab: &Lab) -> Layers<'_> {
     pod(lab);
     let inside = |line: &str| lab.kubectl(&["exec", "attacker", "--", "sh", "-c", line]).ok();
     let landed = lab.path("landed");
@@ -29,7 +30,18 @@ pub fn leave_the_host_as_it_is(lab: &Lab) {
     links_of_a_node_lead_nowhere_here(lab, &inside, &landed);
     let left: Vec<_> = std::fs::read_dir(&landed).expect("a directory").flatten().collect();
     assert!(left.is_empty(), "the host has {left:?}");
+    let layers = images_are_a_nodes_own(lab);
     lab.kubectl(&["delete", "pod", "attacker", "--wait=false", "--ignore-not-found"]).ok();
+    layers
+}
+
+/// S6: files of container images are those of all nodes.
+fn images_are_a_nodes_own(lab: &Lab) -> Layers<'_> {
+    let layers = Layers::take(lab, "minikube");
+    layers.attack_from("attacker");
+    layers.attack("m02");
+    layers.assert_unchanged("minikube");
+    layers
 }
 
 /// S7: what the kernel runs as the host's root, and what reaches the host past its paths.

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
 
-use system_tests::Lab;
+use system_tests::{Lab, Layers};
 
 use super::{CONTROL_PLANE, WORKER};
 
@@ -34,8 +34,9 @@ pub fn strangers_are_refused() {
 }
 
 /// Starts one in the same home.
-pub fn another_cluster(lab: &Lab, profile: &str) {
+pub fn another_cluster(lab: &Lab, profile: &str, layers: &Layers) {
     lab.manykube(&["start", "-p", "other"]).ok();
+    layers.assert_unchanged_in("other");
     let secrets = format!("https://{CONTROL_PLANE}:8443/api/v1/secrets");
     let profiles = lab.home().join("profiles");
     assert_eq!(by_certificate(&secrets, &profiles.join(profile)), 200, "its own administrator");

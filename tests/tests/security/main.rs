@@ -52,9 +52,9 @@ fn what_the_document_promises() {
     nodes_see_nothing_of_the_host(&lab);
     secrets(&lab);
     pods::an_ordinary_pod(&lab);
-    attacks::leave_the_host_as_it_is(&lab);
+    let layers = attacks::leave_the_host_as_it_is(&lab);
     ports_of_docker(&lab, &bridge);
-    identities::another_cluster(&lab, "minikube");
+    identities::another_cluster(&lab, "minikube", &layers);
     lab.manykube(&["delete"]).ok();
     host::is_as_before();
 }

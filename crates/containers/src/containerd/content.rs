@@ -49,6 +49,7 @@ impl Client {
 
     /// One of an image's documents; `None` when it is not in the store. It is what its digest says, or an error.
     pub async fn document(&self, descriptor: &Descriptor) -> Result<Option<Bytes>, Error> {
+        sound(descriptor)?;
         if descriptor.size > oci::LONGEST_DOCUMENT {
             return Err(Error::Unsound(format!("{} is no document", descriptor.digest)));
         }
@@ -75,6 +76,7 @@ impl Client {
         source: Source,
         labels: Labels,
     ) -> Result<(), Error> {
+        sound(descriptor)?;
         match self.write(descriptor, source, labels.clone()).await {
             Err(e) if e.is_already_there() => self.label_content(&descriptor.digest, labels).await,
             Err(e) => {
@@ -133,6 +135,13 @@ impl Client {
         let (fed, drained) = tokio::join!(feed, drain);
         fed?;
         drained
+    }
+}
+
+fn sound(descriptor: &Descriptor) -> Result<(), Error> {
+    match oci::is_digest(&descriptor.digest) {
+        true => Ok(()),
+        false => Err(Error::Unsound(format!("{:?} is no digest", descriptor.digest))),
     }
 }
 

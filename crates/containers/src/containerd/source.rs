@@ -10,7 +10,7 @@ use tonic::Streaming;
 
 use super::client::{Client, Error};
 use super::messages::{PartOfContent, ReadContent};
-use crate::oci::{self, Descriptor};
+use crate::oci::Descriptor;
 
 /// containerd takes messages of up to 16 MiB; one this long costs nothing to speak of.
 const PART: u64 = 1 << 20;
@@ -47,9 +47,6 @@ impl Source {
                 Ok(stream::iter([Ok(rest)]).boxed())
             }
             Source::Store(client) => {
-                if !oci::is_digest(&of.digest) {
-                    return Err(Error::Unsound(format!("{} is no digest", of.digest)));
-                }
                 let size = i64::try_from(left).unwrap_or(i64::MAX);
                 let message = ReadContent { digest: of.digest.clone(), offset, size };
                 let answers = client.listen("/containerd.services.content.v1.Content/Read", message).await?;
@@ -60,8 +57,9 @@ impl Source {
 }
 
 async fn from_file((file, left): (File, u64)) -> Result<Option<(Bytes, (File, u64))>, Error> {
-    let mut data = Vec::new();
-    (&file).take(left.min(PART)).read_to_end(&mut data)?;
+    let part = left.min(PART);
+    let mut data = Vec::with_capacity(usize::try_from(part).unwrap_or(0));
+    (&file).take(part).read_to_end(&mut data)?;
     let left = left - data.len() as u64;
     Ok((!data.is_empty()).then(|| (data.into(), (file, left))))
 }
@@ -72,10 +70,8 @@ async fn from_store((mut answers, left): (Answers, u64)) -> Result<Option<(Bytes
     if left == 0 {
         return Ok(None);
     }
-    let part = answers
-        .message()
-        .await?
-        .ok_or_else(|| Error::Unsound("a blob is shorter than it was said".into()))?;
+    let part = answers.message().await?.filter(|part| !part.data.is_empty());
+    let part = part.ok_or_else(|| Error::Unsound("a blob is shorter than it was said".into()))?;
     let left = left.checked_sub(part.data.len() as u64);
     let left = left.ok_or_else(|| Error::Unsound("a blob is longer than it was said".into()))?;
     Ok(Some((part.data, (answers, left))))

@@ -1,0 +1,131 @@
+//! What a node may answer whose root wants something of the host or of another node (S5).
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream;
+use hyper::body::Incoming;
+use hyper::server::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use serde_json::json;
+use tonic::body::Body;
+use tonic::server::Grpc;
+use tonic::{Request, Response, Status};
+use tonic_prost::ProstCodec;
+use tower::service_fn;
+
+use crate::containerd::Client;
+use crate::containerd::messages::{
+    ContentInfo, ContentInfoAnswer, Digest, Image, PartOfContent, ReadContent,
+};
+use crate::copy::describe;
+use crate::oci::{self, Descriptor, INDEX, MANIFEST};
+
+/// What the node says that it has: digest → bytes.
+type Store = Arc<HashMap<String, Bytes>>;
+
+async fn answer(store: Store, request: http::Request<Incoming>) -> http::Response<Body> {
+    let found = move |digest: &str| store.get(digest).cloned().ok_or_else(|| Status::not_found("nothing"));
+    match request.uri().path() {
+        "/containerd.services.content.v1.Content/Info" => {
+            let info = service_fn(move |request: Request<Digest>| {
+                let Digest { digest } = request.into_inner();
+                let info = found(&digest).map(|_| ContentInfo { digest, ..ContentInfo::default() });
+                std::future::ready(info.map(|i| Response::new(ContentInfoAnswer { info: Some(i) })))
+            });
+            Grpc::new(ProstCodec::<ContentInfoAnswer, Digest>::default()).unary(info, request).await
+        }
+        _ => {
+            let read = service_fn(move |request: Request<ReadContent>| {
+                let data = found(&request.into_inner().digest);
+                let parts = data.map(|data| stream::iter([Ok(PartOfContent { offset: 0, data })]));
+                std::future::ready(parts.map(Response::new))
+            });
+            Grpc::new(ProstCodec::<PartOfContent, ReadContent>::default())
+                .server_streaming(read, request)
+                .await
+        }
+    }
+}
+
+/// What is said against an image of a node that has these blobs.
+async fn refused(store: HashMap<String, Bytes>, target: Descriptor) -> String {
+    let store = Arc::new(store);
+    let dial = move || {
+        let (own, other) = tokio::io::duplex(1 << 16);
+        let store = store.clone();
+        let service = hyper::service::service_fn(move |request| {
+            let answered = answer(store.clone(), request);
+            async move { Ok::<_, Infallible>(answered.await) }
+        });
+        tokio::spawn(
+            http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(other), service),
+        );
+        std::future::ready(Ok(own))
+    };
+    let client = Client::connect(dial).await.expect("connect");
+    let image = Image { name: "evil:v1".to_owned(), target: Some((&target).into()), ..Image::default() };
+    format!("{:#}", describe(&client, &image).await.err().expect("it is refused"))
+}
+
+fn blob(media_type: &str, data: &str) -> (Descriptor, (String, Bytes)) {
+    let digest = oci::digest(data.as_bytes());
+    let descriptor = Descriptor {
+        media_type: media_type.to_owned(),
+        digest: digest.clone(),
+        size: data.len() as u64,
+        ..Descriptor::default()
+    };
+    (descriptor, (digest, Bytes::copy_from_slice(data.as_bytes())))
+}
+
+const TRAP: &str = "sha256:../../../../../etc/shadow";
+
+#[tokio::test]
+async fn what_is_no_digest_is_not_asked_for() {
+    let trap = json!({ "digest": TRAP, "size": 1 });
+    let (config, stored) = blob("", "{}");
+    for (config, layers) in [(json!(config), json!([trap])), (trap.clone(), json!([]))] {
+        let text = json!({ "schemaVersion": 2, "config": config, "layers": layers }).to_string();
+        let (manifest, own) = blob(MANIFEST, &text);
+        let refused = refused([stored.clone(), own, (TRAP.into(), "x".into())].into(), manifest).await;
+        assert!(refused.contains("is no digest"), "{refused}");
+    }
+    let (index, own) = blob(INDEX, &json!({ "manifests": [trap] }).to_string());
+    assert!(refused([own].into(), index).await.contains("is no digest"));
+    let target = Descriptor { digest: TRAP.to_owned(), size: 1, ..Descriptor::default() };
+    assert!(refused(HashMap::new(), target).await.contains("is no digest"));
+}
+
+#[tokio::test]
+async fn a_document_is_what_its_digest_says() {
+    let (manifest, (digest, _)) = blob(MANIFEST, r#"{"schemaVersion":2}"#);
+    for (data, says) in [
+        (r#"{"schemaVersion":3}"#, "is something else"),
+        (r#"{"schemaVersion":2} and more"#, "longer"),
+        ("{}", "shorter"),
+    ] {
+        let refused = refused([(digest.clone(), data.into())].into(), manifest.clone()).await;
+        assert!(refused.contains(says), "{refused}");
+    }
+    let long = Descriptor { size: oci::LONGEST_DOCUMENT + 1, ..manifest };
+    assert!(refused(HashMap::new(), long).await.contains("is no document"));
+}
+
+#[tokio::test]
+async fn no_image_is_without_end() {
+    let some =
+        |i: usize| json!({ "mediaType": MANIFEST, "digest": oci::digest(&i.to_le_bytes()), "size": 1 });
+    let manifests: Vec<_> = (0..2000).map(some).collect();
+    let (index, own) = blob(INDEX, &json!({ "manifests": manifests }).to_string());
+    assert!(refused([own].into(), index).await.contains("more than 1000 blobs"));
+    let large = |i: usize| {
+        let size = oci::LONGEST_DOCUMENT;
+        json!({ "mediaType": MANIFEST, "digest": oci::digest(&i.to_le_bytes()), "size": size })
+    };
+    let manifests: Vec<_> = (0..9).map(large).collect();
+    let (index, own) = blob(INDEX, &json!({ "manifests": manifests }).to_string());
+    assert!(refused([own].into(), index).await.contains("its documents have more than"));
+}
