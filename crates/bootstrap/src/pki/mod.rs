@@ -22,7 +22,7 @@ use model::{Cluster, Home};
 
 pub use issue::Pair;
 use leaf::{Leaf, Signer};
-pub use service_account::ServiceAccountKey;
+pub use service_account::{ServiceAccountKey, restore as restore_signing_key};
 pub use ssh::{SshPair, ssh_pair};
 
 /// Everything the nodes of a cluster need to know and to prove who they are.

@@ -1,6 +1,6 @@
 //! The key pair that signs the tokens of service accounts.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use model::{Cluster, Fault, Home, Reason};
@@ -14,24 +14,13 @@ pub struct ServiceAccountKey {
 }
 
 /// Never made again for a cluster that is there: every token in it is signed with it, and a control plane that has another
-/// one refuses them. One that was lost is taken from a control plane.
+/// one refuses them.
 pub fn ensure(home: &Home, cluster: &Cluster) -> Result<ServiceAccountKey> {
-    let profile = home.profile(&cluster.name);
-    let base = profile.join("pki/sa");
-    let (private, public) = read(&base)?;
-    let pair = match (private, public) {
+    let base = base(home, cluster);
+    let pair = match read(&base)? {
         (Some(private), Some(public)) => return Ok(ServiceAccountKey { private, public }),
         (Some(private), None) => of_private(private)?,
-        // The certificates are made after it.
-        (None, public) if public.is_some() || profile.join(leaf::ADMIN).with_extension("crt").exists() => {
-            let kept = cluster.nodes.iter().filter(|n| n.control_plane).filter_map(|node| {
-                let var = home.machine(&cluster.machine(node)).join("var");
-                let certs = var.join(paths::CERTS.trim_start_matches("/var/"));
-                of_private(store::read(&certs.join("sa.key")).ok()??).ok()
-            });
-            let mut kept = kept.filter(|pair| public.as_ref().is_none_or(|public| *public == pair.public));
-            kept.next().ok_or_else(|| lost(&base))?
-        }
+        (None, public) if is_lost(home, cluster, public.as_deref()) => return Err(lost(&base).into()),
         _ => {
             let (private, public) = issue::signing_key()?;
             ServiceAccountKey { private, public }
@@ -39,6 +28,36 @@ pub fn ensure(home: &Home, cluster: &Cluster) -> Result<ServiceAccountKey> {
     };
     store::write_signing_key(&base, &pair.private, &pair.public)?;
     Ok(pair)
+}
+
+/// One that was lost is taken from a control plane. `read_node` gives a file of a machine, by the path in the node.
+pub fn restore(
+    home: &Home,
+    cluster: &Cluster,
+    read_node: &dyn Fn(&str, &str) -> Option<Vec<u8>>,
+) -> Result<()> {
+    let base = base(home, cluster);
+    let (private, public) = read(&base)?;
+    if private.is_some() || !is_lost(home, cluster, public.as_deref()) {
+        return Ok(());
+    }
+    let mut kept = cluster.control_planes().filter_map(|node| {
+        let key = read_node(&cluster.machine(node), &format!("{}/sa.key", paths::CERTS))?;
+        of_private(String::from_utf8(key).ok()?).ok()
+    });
+    match kept.find(|pair| public.as_ref().is_none_or(|public| *public == pair.public)) {
+        Some(pair) => store::write_signing_key(&base, &pair.private, &pair.public),
+        None => Ok(()),
+    }
+}
+
+fn base(home: &Home, cluster: &Cluster) -> PathBuf {
+    home.profile(&cluster.name).join("pki/sa")
+}
+
+/// The certificates are made after it.
+fn is_lost(home: &Home, cluster: &Cluster, public: Option<&str>) -> bool {
+    public.is_some() || home.profile(&cluster.name).join(leaf::ADMIN).with_extension("crt").exists()
 }
 
 /// `(private, public)`, whichever exist.
@@ -82,11 +101,15 @@ mod tests {
         lose(&["sa.pub"]);
         assert!(now().is_err(), "the cluster has certificates");
 
-        let certs = home.machine("demo").join("var/lib/minikube/certs");
-        std::fs::create_dir_all(&certs).unwrap();
-        std::fs::write(certs.join("sa.key"), "half").unwrap();
+        let restore_from = |key: &str| {
+            restore(&home, &cluster, &|machine, path| {
+                assert_eq!((machine, path), ("demo", "/var/lib/minikube/certs/sa.key"));
+                Some(key.into())
+            })
+        };
+        restore_from("half").unwrap();
         assert!(now().is_err());
-        std::fs::write(certs.join("sa.key"), &made.private).unwrap();
+        restore_from(&made.private).unwrap();
         assert_eq!(now().unwrap(), before, "by a control plane");
         assert!(at("sa.key").exists() && at("sa.pub").exists());
     }

@@ -37,6 +37,8 @@ impl Shared {
         if let Some(pki) = self.pki.get() {
             return Ok(pki);
         }
+        let read_node = |machine: &str, path: &str| drivers::machine::files::read(home, machine, path);
+        pki::restore_signing_key(home, cluster, &read_node)?;
         let pki = pki::ensure(home, cluster, crate::host::now())?;
         Ok(self.pki.get_or_init(|| pki))
     }
