@@ -20,6 +20,7 @@ mod init;
 mod load_balancer;
 mod log;
 mod network;
+mod packets;
 mod peers;
 mod poweroff;
 mod prepare;
@@ -46,11 +47,12 @@ pub fn main(args: &[OsString]) -> ExitCode {
             ExitCode::FAILURE
         }
         Some("serve") => serve::run(),
+        Some("packet-faults") => packets::run(),
         Some("state") => client::print(),
         Some("dial") => dial::run(args.get(1..).unwrap_or_default()),
         Some("etcd-progress") => etcd_log::run(args.get(1..).unwrap_or_default()),
         _ => {
-            eprintln!("usage: manykube agent init|serve|state|dial|etcd-progress");
+            eprintln!("usage: manykube agent init|serve|packet-faults|state|dial|etcd-progress");
             ExitCode::FAILURE
         }
     }
