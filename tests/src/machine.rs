@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -138,6 +138,32 @@ impl Machine {
         let word = |after: &str| line.split_once(after).map(|(_, rest)| rest.split([' ', '@']).next());
         let (name, bridge) = (word(": ").flatten(), word(" master ").flatten());
         Cable { name: name.expect("a name").to_owned(), bridge: bridge.expect("a bridge").to_owned() }
+    }
+
+    /// The host asks by ARP who has an address, and this machine says that it has.
+    #[track_caller]
+    pub fn answers_arp(&self, ip: &str) -> bool {
+        let bridge = self.cable().bridge;
+        let neighbour = |words: &[&str]| {
+            run(Command::new("ip").args(["neighbour"]).args(words).args(["to", ip, "dev", &bridge]))
+        };
+        neighbour(&["flush"]).expect("forget who has it");
+        let socket = std::net::UdpSocket::bind("0.0.0.0:0").expect("a socket");
+        // One that could not be reached a moment ago is an error here. It is asked again all the same.
+        let _ = socket.send_to(b"?", (ip, 9));
+        let own = self.enter(&["ip", "-o", "link", "show", "dev", "eth0"]).expect("the machine's link");
+        let own = own.split_once("link/ether ").and_then(|(_, rest)| rest.split(' ').next()).expect("a MAC");
+        let deadline = Instant::now() + Duration::from_millis(300);
+        loop {
+            let found = neighbour(&["show"]).expect("the host's neighbours");
+            if let Some((_, rest)) = found.split_once("lladdr ") {
+                return rest.starts_with(own);
+            }
+            if Instant::now() > deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     fn enter(&self, argv: &[&str]) -> Result<String, String> {

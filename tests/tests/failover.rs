@@ -51,6 +51,7 @@ fn the_holder_is_lost_again_and_again() {
         }
     }
     some_links_are_cut(&lab, &traffic);
+    the_holder_is_cut_off(&lab, &traffic);
     println!("{} acknowledged writes, none lost", traffic.nothing_is_lost(&lab));
     lab.manykube(&["delete"]).ok();
     before.assert_nothing_left();
@@ -83,6 +84,27 @@ fn some_links_are_cut(lab: &Lab, traffic: &Traffic) {
     whole(lab, traffic);
     let now = holder(lab, VIP);
     assert_eq!((&now.name, now.term()), (&next.name, term), "it moved when the links were back");
+}
+
+/// It says no word any more, not even that it has the address: its kernel and its agent go on.
+fn the_holder_is_cut_off(lab: &Lab, traffic: &Traffic) {
+    let had = holder(lab, VIP);
+    assert!(had.answers_arp(VIP), "{} holds the address", had.name);
+    lab.manykube(&["fault", "cut", &had.name]).ok();
+    assert!(!had.answers_arp(VIP), "{} is cut off", had.name);
+    eventually("another answers for the address", SOON, || {
+        assert!(!had.answers_arp(VIP), "{} is cut off", had.name);
+        let next = Machine::all(lab).into_iter().find(|m| m.name != had.name && m.holds(VIP));
+        if next.is_some_and(|m| m.answers_arp(VIP)) { Ok(()) } else { Err("nobody yet".to_owned()) }
+    });
+    for _ in 0..20 {
+        assert!(!had.answers_arp(VIP), "{} is cut off", had.name);
+    }
+    traffic.calm(Duration::from_millis(1500));
+    let listed = lab.manykube(&["fault", "list"]).ok();
+    assert!(listed.stdout.contains("cut off"), "{}", listed.stdout);
+    lab.manykube(&["fault", "heal"]).ok();
+    whole(lab, traffic);
 }
 
 /// All control planes take part again, and all clients are served.

@@ -117,6 +117,14 @@ fn cut(lab: &Lab) {
     assert_eq!(list(lab).len(), 1);
     lab.manykube(&["fault", "heal"]).ok();
     assert!(answers(M02) && list(lab).is_empty());
+    still_cut_after_a_boot(lab);
+    // It can do nothing while it stands still, but its kernel takes connections until it is cut off.
+    lab.manykube(&["fault", "freeze", "m02"]).ok();
+    assert!(answers(M02));
+    lab.manykube(&["fault", "cut", "m02"]).ok();
+    assert!(!answers(M02) && status(lab, "m02").contains("host: Paused"));
+    lab.manykube(&["fault", "heal"]).ok();
+    assert!(answers(M02) && list(lab).is_empty());
     // Delays need netem, which not every kernel has.
     let slow = lab.manykube(&["fault", "slow", "m02", "--delay=50ms", "--for=1s"]);
     match slow.code {
@@ -124,6 +132,27 @@ fn cut(lab: &Lab) {
         36 => assert!(slow.stderr.contains("netem") && list(lab).is_empty(), "{}", slow.stderr),
         _ => drop(slow.ok()),
     }
+}
+
+/// A node that boots while it is cut off does not know its way back either.
+fn still_cut_after_a_boot(lab: &Lab) {
+    lab.manykube(&["fault", "cut", "m02"]).ok();
+    lab.manykube(&["fault", "kill", "m02", "--for=1s"]).ok();
+    soon("it is up and loses all packets", || {
+        let words =
+            ["ssh", "-n", "m02", "--", "ip -br addr show eth0; nft list table netdev manykube_faults"];
+        let said = lab.manykube(&words).stdout;
+        said.contains("192.168.49.3/24") && said.matches("policy drop").count() == 2
+    });
+    assert!(!answers(M02) && list(lab).len() == 1);
+    lab.manykube(&["fault", "heal"]).ok();
+    soon("it is on the network", || answers(M02));
+    // The document is changed while a node is off, too.
+    lab.manykube(&["fault", "cut", "m02", "--from=m03"]).ok();
+    lab.manykube(&["fault", "kill", "m02"]).ok();
+    lab.manykube(&["fault", "heal", "m03"]).ok();
+    lab.manykube(&["fault", "heal"]).ok();
+    soon("its kubelet is reached", || reaches(lab, "m03", M02));
 }
 
 /// A pod that would rather be on m02, and on which node it is ready.

@@ -19,6 +19,7 @@ mod init;
 mod load_balancer;
 mod log;
 mod network;
+mod packets;
 mod peers;
 mod poweroff;
 mod prepare;
@@ -46,10 +47,11 @@ pub fn main(args: &[OsString]) -> ExitCode {
             ExitCode::FAILURE
         }
         Some("serve") => serve::run(),
+        Some("packet-faults") => packets::run(),
         Some("state") => client::print(),
         Some("etcd-progress") => etcd_log::run(args.get(1..).unwrap_or_default()),
         _ => {
-            eprintln!("usage: manykube agent init|serve|state|etcd-progress");
+            eprintln!("usage: manykube agent init|serve|packet-faults|state|etcd-progress");
             ExitCode::FAILURE
         }
     }

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use crate::reaper::Reaper;
 use crate::state::Node;
 use crate::vip::OWN_API_MARK;
-use crate::{commands, sysctl};
+use crate::{commands, packets, sysctl};
 
 pub const LINK: &str = "eth0";
 
@@ -33,6 +33,12 @@ pub async fn up(node: &Rc<Node>, reaper: &Reaper, elected: bool, early: Option<S
         sleep(Duration::from_millis(5)).await;
     };
     sysctl::apply_to_link(LINK);
+    // The other nodes know this one by it; an engine may have chosen another.
+    let mac = model::address::mac(spec.address.addr());
+    if net.mac(LINK).await? != mac {
+        net.set_mac(link.index, mac).await?;
+    }
+    packets::at_boot(reaper).await?;
     net.up(link.index).await?;
     net.add_address(link.index, spec.address).await?;
     if let Some(vip) = spec.vip

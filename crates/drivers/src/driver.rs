@@ -16,7 +16,7 @@ use model::node_spec::NodeFile;
 use model::{Cluster, DriverKind, Fault};
 use serde::{Deserialize, Serialize};
 
-use crate::faults::Faults;
+use crate::freeze::Freeze;
 
 /// ```text
 ///            create            boot
@@ -84,8 +84,7 @@ pub trait Driver: Send + Sync {
         progress: Arc<LayerProgress>,
     ) -> Result<(NodeImage, String)>;
 
-    /// What can be done to its machines on purpose.
-    fn faults(&self) -> &dyn Faults;
+    fn freezer(&self) -> &dyn Freeze;
 
     /// A fresh byte stream to the agent of a machine that runs.
     async fn connect(&self, machine: &str) -> Result<Stream, NoStream>;

@@ -4,7 +4,7 @@ mod agent;
 pub mod descriptors;
 pub mod docker;
 pub mod driver;
-pub mod faults;
+pub mod freeze;
 mod lock;
 pub mod machine;
 pub mod native;
@@ -13,6 +13,6 @@ pub mod terminal;
 pub mod user_namespace;
 
 pub use driver::{Bind, Driver, Machine, MachineSpec, MachineState, NoStream, Notice};
-pub use faults::{Faults, Loss};
+pub use freeze::Freeze;
 pub use native::{MTU, cgroup_v1};
 pub use process::{Handle, Identity, boot_id, identify};

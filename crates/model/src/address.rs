@@ -53,6 +53,13 @@ pub fn node_ips(subnet: Ipv4Net, pods: Ipv4Net) -> impl Iterator<Item = (u32, Ip
     all.filter(move |(_, ip)| pods.contains(&pod_cidr(subnet, pods, *ip)))
 }
 
+/// The hardware address of a node or bridge. The same address gives the same one, so that no ARP cache is wrong after a
+/// restart, and nodes know each other's without asking.
+pub fn mac(ip: Ipv4Addr) -> [u8; 6] {
+    let [a, b, c, d] = ip.octets();
+    [0x02, 0x6d, a, b, c, d]
+}
+
 /// The service `kubernetes`.
 pub fn api_service(services: Ipv4Net) -> Ipv4Addr {
     at(services, 1)

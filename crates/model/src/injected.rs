@@ -1,6 +1,9 @@
 //! Faults that somebody put into a cluster on purpose and that last. (An error that ends a command is
 //! a [`crate::Fault`].)
 
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
 use serde::{Deserialize, Serialize};
 
 /// What is wrong with a machine, and since when. Times are seconds of the epoch.
@@ -54,6 +57,23 @@ pub struct Slowness {
 /// How many packets [`Slowness::loss`] is a share of.
 pub const LOSS_OF: u16 = 10_000;
 
+/// What a node does to its own packets: the document at [`crate::node_spec::PACKET_FAULTS_PATH`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PacketFaults {
+    /// All packets are lost.
+    pub cut: bool,
+    /// All packets from and to these nodes are lost.
+    pub cut_from: BTreeSet<Ipv4Addr>,
+    pub slowness: Slowness,
+}
+
+impl PacketFaults {
+    pub fn is_none(&self) -> bool {
+        *self == PacketFaults::default()
+    }
+}
+
 impl Harm {
     /// As `fault list` names it. A machine has at most one of each.
     pub fn kind(&self) -> &'static str {
@@ -67,7 +87,7 @@ impl Harm {
         }
     }
 
-    /// Does the network know of it?
+    /// Is it about packets, which the nodes lose themselves?
     pub fn is_of_network(&self) -> bool {
         matches!(self, Harm::Cut { .. } | Harm::Slow(_))
     }

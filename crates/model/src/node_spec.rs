@@ -13,6 +13,8 @@ pub const SPEC_PATH: &str = "/etc/manykube/node.json";
 pub const PEERS_PATH: &str = "/etc/manykube/peers.json";
 /// Of control planes: what their agents prove to each other that they are ([`ElectionKey`]).
 pub const ELECTION_PATH: &str = "/etc/manykube/election.json";
+/// Packets that the node loses on purpose ([`crate::injected::PacketFaults`]). Not there while it loses none.
+pub const PACKET_FAULTS_PATH: &str = "/etc/manykube/packet-faults.json";
 /// How the Docker engine is to run, once somebody has asked for it.
 pub const DOCKER_PATH: &str = "/etc/manykube/docker.json";
 /// The agent's own program in the node.

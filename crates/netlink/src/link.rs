@@ -78,10 +78,13 @@ impl Netlink {
     /// A bridge whose hardware address was never set takes the lowest of its ports, so that it changes as they come
     /// and go, and nodes answer to the old one until their kernels ask again: for half a minute.
     async fn keep_mac(&self, bridge: &Link) -> Result<()> {
-        let mac = self.mac(&bridge.name).await?.to_vec();
-        let message = LinkMessageBuilder::<LinkUnspec>::new().index(bridge.index).address(mac).build();
+        self.set_mac(bridge.index, self.mac(&bridge.name).await?).await
+    }
+
+    pub async fn set_mac(&self, index: u32, mac: [u8; 6]) -> Result<()> {
+        let message = LinkMessageBuilder::<LinkUnspec>::new().index(index).address(mac.to_vec()).build();
         let set = self.handle.link().set(message).execute().await;
-        set.with_context(|| format!("set the hardware address of bridge {}", bridge.name))
+        set.with_context(|| format!("set the hardware address of link {index}"))
     }
 
     /// Both ends in one request, so that a crash never leaves half a cable.

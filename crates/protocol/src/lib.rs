@@ -33,4 +33,6 @@ pub mod calls {
     pub const REMOVE: &str = "/manykube.node.v1/Remove";
     pub const DIAL: &str = "/manykube.node.v1/Dial";
     pub const FILL: &str = "/manykube.node.v1/Fill";
+    pub const PACKETS: &str = "/manykube.node.v1/Packets";
+    pub const KILL: &str = "/manykube.node.v1/Kill";
 }

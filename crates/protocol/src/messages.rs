@@ -162,6 +162,37 @@ pub struct Fill {
     pub leave: Option<u64>,
 }
 
+/// Packets that the node is to lose or hold back from now on, as JSON ([`model::injected::PacketFaults`]).
+#[derive(Clone, PartialEq, Message)]
+pub struct PacketFaults {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub json: Bytes,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Message)]
+pub struct PacketsDone {
+    /// The node's kernel cannot hold packets back. Nothing was changed.
+    #[prost(bool, tag = "1")]
+    pub no_delays: bool,
+}
+
+/// All processes of a program are to be killed.
+#[derive(Clone, PartialEq, Message)]
+pub struct Program {
+    /// What it was called by, without a directory.
+    #[prost(string, tag = "1")]
+    pub name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Killed {
+    #[prost(uint32, tag = "1")]
+    pub count: u32,
+    /// The programs that ran in the node, those that were killed among them.
+    #[prost(string, repeated, tag = "2")]
+    pub running: Vec<String>,
+}
+
 #[derive(Clone, PartialEq, Message)]
 pub struct Paths {
     #[prost(string, repeated, tag = "1")]

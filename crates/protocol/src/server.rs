@@ -18,7 +18,8 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
 use crate::messages::{
-    Digests, Empty, ExecInput, ExecOutput, Fill, GetOutput, Part, Path, Paths, PutInput, State,
+    Digests, Empty, ExecInput, ExecOutput, Fill, GetOutput, Killed, PacketFaults, PacketsDone, Part, Path,
+    Paths, Program, PutInput, State,
 };
 use crate::{ALL_WINDOWS, LONGEST, WINDOW, calls};
 
@@ -43,6 +44,8 @@ pub trait Handler: Send + Sync + 'static {
     fn digests(&self, paths: Paths) -> impl Future<Output = Result<Digests, Status>> + Send;
     fn remove(&self, paths: Paths) -> impl Future<Output = Result<Empty, Status>> + Send;
     fn fill(&self, fill: Fill) -> impl Future<Output = Result<Empty, Status>> + Send;
+    fn packets(&self, faults: PacketFaults) -> impl Future<Output = Result<PacketsDone, Status>> + Send;
+    fn kill(&self, program: Program) -> impl Future<Output = Result<Killed, Status>> + Send;
     fn dial(&self, input: Streaming<Part>) -> impl Future<Output = Result<Answers<Part>, Status>> + Send;
 }
 
@@ -73,6 +76,8 @@ async fn answer<H: Handler>(handler: Arc<H>, request: http::Request<Incoming>) -
         calls::DIGESTS => unary(handler, request, |h, m| async move { h.digests(m).await }).await,
         calls::REMOVE => unary(handler, request, |h, m| async move { h.remove(m).await }).await,
         calls::FILL => unary(handler, request, |h, m| async move { h.fill(m).await }).await,
+        calls::PACKETS => unary(handler, request, |h, m| async move { h.packets(m).await }).await,
+        calls::KILL => unary(handler, request, |h, m| async move { h.kill(m).await }).await,
         calls::GET => listen(handler, request, |h, m| async move { h.get(m).await }).await,
         calls::EXEC => talk(handler, request, |h, m| async move { h.exec(m).await }).await,
         calls::DIAL => talk(handler, request, |h, m| async move { h.dial(m).await }).await,
@@ -154,6 +159,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use model::injected::{PacketFaults as Faults, Slowness};
+
     use super::*;
     use crate::{Error, Node};
 
@@ -184,6 +191,17 @@ mod tests {
         async fn fill(&self, _: Fill) -> Result<Empty, Status> {
             Err(Status::unimplemented(""))
         }
+        /// It has no netem, and tells of each fault by another answer.
+        async fn packets(&self, faults: PacketFaults) -> Result<PacketsDone, Status> {
+            let faults: Faults = serde_json::from_slice(&faults.json).unwrap();
+            if faults.cut {
+                return Err(Status::failed_precondition("nft refused"));
+            }
+            Ok(PacketsDone { no_delays: faults.slowness.delay_us > 0 })
+        }
+        async fn kill(&self, _: Program) -> Result<Killed, Status> {
+            Err(Status::unimplemented(""))
+        }
         async fn dial(&self, _: Streaming<Part>) -> Result<Answers<Part>, Status> {
             Err(Status::unimplemented(""))
         }
@@ -208,6 +226,17 @@ mod tests {
         let error = node().await.remove(vec!["/a".to_owned()]).await.unwrap_err();
         assert!(matches!(&error, Error::Old { machine } if machine == "m"), "{error}");
         assert!(error.to_string().contains("stop and start the node"));
+        assert!(matches!(node().await.kill("etcd").await, Err(Error::Old { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_kernel_without_delays_is_no_failure_of_the_node() {
+        let node = node().await;
+        let slow = |delay_us| Slowness { delay_us, ..Slowness::default() };
+        let late = |us| Faults { slowness: slow(us), ..Faults::default() };
+        assert!(node.packets(&late(0)).await.unwrap() && !node.packets(&late(5)).await.unwrap());
+        let refused = node.packets(&Faults { cut: true, ..Faults::default() }).await.unwrap_err();
+        assert!(matches!(&refused, Error::Refused { .. }) && refused.to_string().contains("nft refused"));
     }
 
     #[tokio::test]

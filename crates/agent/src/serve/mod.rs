@@ -7,6 +7,7 @@ mod dial;
 mod exec;
 mod files;
 mod fill;
+mod kill;
 mod listen;
 mod streams;
 mod terminal;
@@ -17,13 +18,14 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use protocol::messages::{
-    Digests, Empty, ExecInput, ExecOutput, Fill, GetOutput, Part, Path, Paths, PutInput, State,
+    Digests, Empty, ExecInput, ExecOutput, Fill, GetOutput, Killed, PacketFaults, PacketsDone, Part, Path,
+    Paths, Program, PutInput, State,
 };
 use protocol::{Answers, Handler};
 use tonic::{Status, Streaming};
 
 pub use self::listen::listen;
-use crate::client;
+use crate::{client, packets};
 
 pub fn run() -> ExitCode {
     match serve() {
@@ -83,7 +85,20 @@ impl Handler for Node {
     async fn fill(&self, wanted: Fill) -> Result<Empty, Status> {
         let work = move || wanted.leave.map_or_else(fill::free, fill::fill);
         let done = tokio::task::spawn_blocking(work).await.map_err(internal)?;
-        done.map(|()| Empty {}).map_err(|e| Status::failed_precondition(format!("{e:#}")))
+        done.map(|()| Empty {}).map_err(|e| refused(&e))
+    }
+
+    async fn packets(&self, faults: PacketFaults) -> Result<PacketsDone, Status> {
+        let faults =
+            serde_json::from_slice(&faults.json).map_err(|e| Status::invalid_argument(e.to_string()))?;
+        let done = tokio::task::spawn_blocking(move || packets::set(&faults)).await.map_err(internal)?;
+        let done = done.map_err(|e| refused(&e))?;
+        Ok(PacketsDone { no_delays: done == packets::Done::NoDelays })
+    }
+
+    async fn kill(&self, program: Program) -> Result<Killed, Status> {
+        let killed = tokio::task::spawn_blocking(move || kill::kill(&program.name)).await;
+        killed.map_err(internal)?.map_err(|e| refused(&e))
     }
 
     async fn dial(&self, input: Streaming<Part>) -> Result<Answers<Part>, Status> {
@@ -93,6 +108,10 @@ impl Handler for Node {
 
 fn internal(error: impl std::fmt::Display) -> Status {
     Status::internal(error.to_string())
+}
+
+fn refused(error: &anyhow::Error) -> Status {
+    Status::failed_precondition(format!("{error:#}"))
 }
 
 /// What a system call says, with the path it was about.

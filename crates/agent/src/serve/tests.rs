@@ -160,6 +160,20 @@ async fn a_stream_leads_to_sockets_of_the_node() {
 }
 
 #[tokio::test]
+async fn a_program_is_killed_by_its_name() {
+    use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+    let name = format!("manykube-test-{}", std::process::id());
+    let mut command = std::process::Command::new("sleep");
+    let mut child = command.arg0(format!("/some/where/{name}")).arg("60").spawn().unwrap();
+    let node = node().await;
+    let killed = node.kill(&name).await.unwrap();
+    assert!(killed.count == 1 && killed.running.contains(&name), "{killed:?}");
+    assert_eq!(child.wait().unwrap().signal(), Some(9));
+    let none = node.kill(&name).await.unwrap();
+    assert!(none.count == 0 && !none.running.contains(&name), "{none:?}");
+}
+
+#[tokio::test]
 async fn a_server_that_is_gone_is_told_from_one_that_refuses() {
     let (host, agent) = tokio::io::duplex(64 << 10);
     let server = tokio::spawn(protocol::serve(agent, Node));

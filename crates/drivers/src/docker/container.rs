@@ -15,6 +15,7 @@ use bollard::query_parameters::{
     CreateContainerOptionsBuilder, InspectContainerOptions, ListContainersOptionsBuilder,
     RemoveContainerOptionsBuilder,
 };
+use model::address::mac;
 use model::node_config::Port;
 
 use super::init::BINDS;
@@ -68,7 +69,11 @@ pub fn body(
     let asked = asked.map(|(b, at)| bind(&b.host, &at.host.to_string_lossy(), b.read_only));
     let address =
         EndpointIpamConfig { ipv4_address: Some(spec.ip.to_string()), ..EndpointIpamConfig::default() };
-    let endpoint = EndpointSettings { ipam_config: Some(address), ..EndpointSettings::default() };
+    let endpoint = EndpointSettings {
+        ipam_config: Some(address),
+        mac_address: Some(text(mac(spec.ip))),
+        ..EndpointSettings::default()
+    };
     let size = size::size(spec);
     ContainerCreateBody {
         hostname: Some(name.clone()),
@@ -97,6 +102,11 @@ pub fn body(
         }),
         ..ContainerCreateBody::default()
     }
+}
+
+/// Engines before 25.0 overlook it: the agent sets it then.
+fn text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 fn bindings(spec: &MachineSpec) -> HashMap<String, Option<Vec<PortBinding>>> {

@@ -20,11 +20,11 @@ use super::container::{self, is_missing};
 use super::init::{IMAGES, MACHINE, PROGRAMS};
 use super::{Address, Docker, connect, engine, image, network, podman, pull, refused, size};
 use crate::driver::{Driver, Machine, MachineSpec, MachineState, NoStream, Notice};
-use crate::faults::Faults;
+use crate::freeze::Freeze;
 use crate::machine::{self, Paths};
 use crate::native::cgroup::{Cgroup, Version};
 use crate::native::launch::Launch;
-use crate::native::{faults, guard, host, lender};
+use crate::native::{guard, host, lender};
 use crate::process;
 
 #[async_trait]
@@ -59,11 +59,11 @@ impl Driver for Docker {
     /// The engine keeps the bridge while nobody is on it, and with it the addresses.
     async fn network_down(&self, profile: &str, forget: bool) -> Result<()> {
         let image = lender::of_profile(&self.home, profile).unwrap_or_else(|_| "/".into());
+        guard::forget_faults(&self.home, profile, &image);
         if forget {
             machine::sweep(&self.home.machines(), profile)?;
             network::down(self.client().await?, &self.home, &self.owner(), profile).await?;
             guard::down(&self.home, profile, &image)?;
-            faults::forget(&self.home, profile, &image)?;
         }
         if self.list().await?.iter().all(|m| m.state == MachineState::Stopped) {
             host::restore(&self.home, &image).await?;
@@ -253,7 +253,7 @@ impl Driver for Docker {
         pull::pull(self.client().await?, &Store::new(self.home.cache()), reference, progress).await
     }
 
-    fn faults(&self) -> &dyn Faults {
+    fn freezer(&self) -> &dyn Freeze {
         self
     }
 
@@ -277,6 +277,12 @@ impl Docker {
         let message = format!("The engine has a container \"{name}\" that {whose}");
         Err(Fault::new(Reason::GuestStart, message)
             .advice("Remove it, or choose another name for the cluster with -p"))
+    }
+
+    /// `None` of a machine that does not run.
+    fn cgroup(&self, machine: &str) -> Result<Option<Cgroup>> {
+        let init = Paths::new(&self.home, machine).running();
+        init.map(|init| Cgroup::of_process(init.pid)).transpose()
     }
 
     /// By its first process the rest of the host knows a machine that runs.

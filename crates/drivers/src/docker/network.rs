@@ -9,11 +9,12 @@ use bollard::errors::Error;
 use bollard::models::{Ipam, IpamConfig, Network, NetworkCreateRequest, NetworkInspect};
 use bollard::query_parameters::{InspectNetworkOptions, ListNetworksOptions};
 use ipnet::Ipv4Net;
+use model::address::mac;
 use model::{Cluster, Fault, Home, Reason};
 use netlink::Netlink;
 
 use super::{CREATED_BY, HOME, NAME, PROFILE, container};
-use crate::native::network::{MTU, bridge_name, mac};
+use crate::native::network::{MTU, bridge_name};
 
 const BRIDGE: &str = "com.docker.network.bridge.name";
 const SIZE: &str = "com.docker.network.driver.mtu";

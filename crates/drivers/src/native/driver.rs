@@ -17,9 +17,9 @@ use tokio::process::Command;
 
 use super::cgroup::{Cgroup, Limits};
 use super::launch::Launch;
-use super::{Native, connect, faults, firewall, guard, host, lender, network, preflight};
+use super::{Native, connect, firewall, guard, host, lender, network, preflight};
 use crate::driver::{Driver, Machine, MachineSpec, MachineState, NoStream, Notice};
-use crate::faults::Faults;
+use crate::freeze::Freeze;
 use crate::machine::{self, Paths, fresh_dir};
 use crate::process::Handle;
 
@@ -56,10 +56,10 @@ impl Driver for Native {
         let image = lender::of_profile(&self.home, profile).unwrap_or_else(|_| "/".into());
         // What this home did not make is not its to take away.
         if network::is_recorded(&self.home, profile) {
+            guard::forget_faults(&self.home, profile, &image);
             if forget {
                 firewall::close(&self.home, profile, &image);
                 guard::down(&self.home, profile, &image)?;
-                faults::forget(&self.home, profile, &image)?;
             }
             network::down(&self.home, profile, forget).await?;
         }
@@ -78,7 +78,7 @@ impl Driver for Native {
     }
 
     async fn resize(&self, spec: &MachineSpec) -> Result<()> {
-        let cgroup = Cgroup::of(&spec.name, Paths::new(&self.home, &spec.name).dir())?;
+        let cgroup = self.cgroup(&spec.name)?;
         let limits = limits(spec);
         tokio::task::spawn_blocking(move || cgroup.resize(&limits)).await?
     }
@@ -138,8 +138,7 @@ impl Driver for Native {
     }
 
     async fn is_frozen(&self, machine: &str) -> bool {
-        let cgroup = Cgroup::of(machine, Paths::new(&self.home, machine).dir());
-        cgroup.is_ok_and(|c| c.is_frozen())
+        self.cgroup(machine).is_ok_and(|c| c.is_frozen())
     }
 
     async fn is_connected(&self, machine: &str) -> Result<bool> {
@@ -178,7 +177,7 @@ impl Driver for Native {
         image::registry::pull(&Store::new(self.home.cache()), reference, false, progress).await
     }
 
-    fn faults(&self) -> &dyn Faults {
+    fn freezer(&self) -> &dyn Freeze {
         self
     }
 

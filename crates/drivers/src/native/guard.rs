@@ -69,6 +69,15 @@ pub fn down(home: &Home, profile: &str, image_rootfs: &Path) -> Result<()> {
     nft(image_rootfs, &format!("table ip {table} {{}}\ndelete table ip {table}\n"))
 }
 
+/// An earlier version had packets lost by a table of the host's.
+pub fn forget_faults(home: &Home, profile: &str, image_rootfs: &Path) {
+    let table = format!("{}-faults", table(home, profile));
+    // A kernel without tables for bridges has none to remove.
+    if let Err(e) = nft(image_rootfs, &format!("table bridge {table} {{}}\ndelete table bridge {table}\n")) {
+        tracing::debug!("no table of faults: {e:#}");
+    }
+}
+
 /// Are the profile's rules there? What they say is not looked at: they are replaced as a whole.
 pub fn is_up(home: &Home, profile: &str, image_rootfs: &Path) -> bool {
     nft(image_rootfs, &format!("list table ip {}\n", table(home, profile))).is_ok()

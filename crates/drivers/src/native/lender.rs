@@ -1,4 +1,4 @@
-//! Which image lends the host its programs (nft, iptables, tc): what runs as root beside a cluster is the cluster's.
+//! Which image lends the host its programs (nft, iptables): what runs as root beside a cluster is the cluster's.
 
 use std::path::PathBuf;
 
@@ -25,10 +25,6 @@ pub(crate) fn of_cluster(home: &Home, cluster: &Cluster) -> Result<PathBuf> {
 /// Of a cluster of which only the name is known.
 pub(crate) fn of_profile(home: &Home, profile: &str) -> Result<PathBuf> {
     of_machines(home, profile).map_or_else(|| any(home), Ok)
-}
-
-pub(crate) fn of_machine(home: &Home, machine: &str) -> Result<PathBuf> {
-    rootfs_of(home, machine).map_or_else(|| any(home), Ok)
 }
 
 fn of_machines(home: &Home, profile: &str) -> Option<PathBuf> {
@@ -82,7 +78,6 @@ mod tests {
         });
         std::fs::write(machine.join("config.json"), record.to_string()).expect("a record");
         assert_eq!(of_profile(&home, "a").expect("an image"), old);
-        assert_eq!(of_machine(&home, "a").expect("an image"), old);
         assert_eq!(of_profile(&home, "b").expect("an image"), new);
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use ipnet::Ipv4Net;
-use model::address::overlap;
+use model::address::{mac, overlap};
 use model::{Cluster, Fault, Home, Reason, names};
 use netlink::{Netlink, Veth, refuse_ipv6};
 
@@ -23,12 +23,6 @@ pub fn bridge_name(home: &Home, profile: &str) -> String {
 
 pub fn cable_name(home: &Home, machine: &str) -> String {
     names::tagged("mkv-", &format!("{}:{machine}", home.root().display()))
-}
-
-/// The same address gives the same MAC, so that nobody's ARP cache is wrong after a restart.
-pub fn mac(ip: Ipv4Addr) -> [u8; 6] {
-    let [a, b, c, d] = ip.octets();
-    [0x02, 0x6d, a, b, c, d]
 }
 
 /// Makes the bridge with its address, or mends it; `machines` are those that should be on it.

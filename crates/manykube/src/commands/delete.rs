@@ -103,7 +103,7 @@ async fn delete(ctx: &Ctx, name: &str) -> Result<()> {
 
 /// Machines first, the record of them last: a delete that was cut short can be run again.
 pub async fn remove(ctx: &Ctx, name: &str, cluster: Option<&Cluster>, lock: ProfileLock) -> Result<()> {
-    super::fault::lift(ctx, name, None).await?;
+    super::fault::lift_if_possible(ctx, name, None).await;
     core::delete(ctx, name, cluster).await?;
     if let Err(fault) = common::remove_from_kubeconfig(&ctx.home, name) {
         ctx.warn(fault.message);

@@ -95,7 +95,7 @@ async fn stop(ctx: &Ctx, name: &str, keep_context: bool) -> Result<usize> {
         let message = format!("Stopping node \"{}\"  ...", cluster.machine(node));
         ctx.emit(Event::step(steps::stop::STOPPING, Style::Stopping, message));
     }
-    super::fault::lift(ctx, name, None).await?;
+    super::fault::lift_if_possible(ctx, name, None).await;
     let stopped = core::stop(ctx, &cluster).await?;
     if !keep_context {
         common::remove_from_kubeconfig(&ctx.home, name)?;

@@ -147,7 +147,7 @@ impl Machines {
     }
 }
 
-fn is_off(error: &anyhow::Error) -> bool {
+pub fn is_off(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(NoStream::NotRunning(_)))
 }
 

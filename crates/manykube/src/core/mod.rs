@@ -45,7 +45,7 @@ use model::{Cluster, DriverKind, Fault, Node, Reason};
 use plan::{Plan, phase};
 
 pub use able::able;
-pub use channel::Machines;
+pub use channel::{Machines, is_off};
 pub use images::damaged;
 pub use leave::leave;
 pub use recover::FRESHEST;

@@ -2,6 +2,7 @@
 
 mod dial;
 mod exec;
+mod faults;
 mod files;
 mod grpc;
 mod stream;

@@ -1,5 +1,6 @@
 //! Puts a fault in: first the record, then who undoes it, then the fault itself.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -8,7 +9,7 @@ use model::status::Host;
 use model::{Cluster, Fault, Node, Reason};
 
 use super::records::{Record, Records};
-use super::{args, network, now, undo, watch};
+use super::{args, now, packets, undo, watch};
 use crate::commands::cluster as common;
 use crate::core;
 use crate::ctx::Ctx;
@@ -48,7 +49,9 @@ pub async fn inject(
         }
         records.save()?;
     }
-    let done = apply(ctx, &fault, &records).await;
+    let replaced = old.iter().map(|r| &r.fault);
+    let machines = packets::machines(replaced.chain([&fault]));
+    let done = apply(ctx, &fault, &records, &machines).await;
     if done.is_err() {
         // What could not be done is not to be listed; half of it may have been.
         undo::undo(ctx, Some(cluster), &mut records, |r| r.fault == fault).await?;
@@ -59,21 +62,15 @@ pub async fn inject(
     Ok(())
 }
 
-async fn apply(ctx: &Ctx, fault: &Injected, records: &Records) -> Result<()> {
+async fn apply(ctx: &Ctx, fault: &Injected, records: &Records, machines: &BTreeSet<String>) -> Result<()> {
     let machine = &fault.machine;
     let driver = core::driver_of(ctx, machine);
     match &fault.harm {
         Harm::Killed => {
             driver.power_off(machine, Duration::ZERO).await.with_context(|| format!("kill {machine}"))
         }
-        Harm::Frozen => driver.faults().freeze(machine).await.with_context(|| format!("freeze {machine}")),
-        Harm::Cut { .. } => network::lose(ctx, records).await,
-        Harm::Slow(slowness) => {
-            if slowness.delay_us > 0 {
-                driver.faults().delay(machine, Some(*slowness)).await?;
-            }
-            network::lose(ctx, records).await
-        }
+        Harm::Frozen => driver.freezer().freeze(machine).await.with_context(|| format!("freeze {machine}")),
+        Harm::Cut { .. } | Harm::Slow(_) => packets::tell(ctx, records, machines).await,
         Harm::DiskFull { left_mib } => fill(ctx, machine, u64::from(*left_mib) << 20).await,
         Harm::ProcessKilled { process } => kill(ctx, machine, process).await.map(drop),
     }
@@ -85,15 +82,12 @@ async fn fill(ctx: &Ctx, machine: &str, leave: u64) -> Result<()> {
 }
 
 /// Kills a program once; how many processes of it there were.
-pub async fn kill(ctx: &Ctx, machine: &str, process: &str) -> Result<usize> {
-    let driver = core::driver_of(ctx, machine);
-    match driver.faults().kill_program(machine, args::program(process)).await? {
-        0 => {
-            let running = driver.faults().programs(machine).await?.join(", ");
-            Err(Fault::new(Reason::NodeFault, format!("No {process:?} runs in {machine}"))
-                .advice(format!("Its programs are: {running}"))
-                .into())
-        }
-        killed => Ok(killed),
+pub async fn kill(ctx: &Ctx, machine: &str, process: &str) -> Result<u32> {
+    let killed = core::driver_of(ctx, machine).node(machine).await?.kill(args::program(process)).await?;
+    if killed.count > 0 {
+        return Ok(killed.count);
     }
+    Err(Fault::new(Reason::NodeFault, format!("No {process:?} runs in {machine}"))
+        .advice(format!("Its programs are: {}", killed.running.join(", ")))
+        .into())
 }

@@ -2,7 +2,7 @@
 
 mod args;
 mod inject;
-mod network;
+mod packets;
 mod records;
 mod show;
 mod undo;
@@ -16,7 +16,7 @@ use model::{Cluster, Fault, Reason, resources};
 
 pub use args::{Args, Command};
 pub use show::add as add_to_status;
-pub use undo::lift;
+pub use undo::{lift, lift_if_possible};
 
 use super::cluster as common;
 use crate::ctx::Ctx;

@@ -19,7 +19,7 @@ use crate::state::atomic;
 pub struct Record {
     #[serde(flatten)]
     pub fault: Injected,
-    /// The host's; what was broken before it restarted is not any more.
+    /// The host's. A fault ends with it, but what a node has on its disk of it is there until it is undone.
     pub boot: String,
     /// Who undoes it when its time is up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,6 +29,10 @@ pub struct Record {
 impl Record {
     pub fn new(fault: Injected) -> Record {
         Record { fault, boot: boot_id(), watcher: None }
+    }
+
+    pub fn is_of_this_boot(&self) -> bool {
+        self.boot == boot_id()
     }
 }
 
@@ -45,11 +49,15 @@ fn path(home: &Home, profile: &str) -> PathBuf {
 }
 
 /// As they are now. A file that cannot be read says nothing.
-pub fn read(home: &Home, profile: &str) -> Vec<Record> {
+fn read_all(home: &Home, profile: &str) -> Vec<Record> {
     let text = std::fs::read(path(home, profile)).unwrap_or_default();
-    let all: Vec<Record> = serde_json::from_slice(&text).unwrap_or_default();
-    let boot = boot_id();
-    all.into_iter().filter(|r| r.boot == boot).collect()
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+pub fn read(home: &Home, profile: &str) -> Vec<Record> {
+    let mut all = read_all(home, profile);
+    all.retain(Record::is_of_this_boot);
+    all
 }
 
 impl Records {
@@ -63,7 +71,7 @@ impl Records {
         lock.lock()?;
         Ok(Some(Records {
             profile: profile.to_owned(),
-            list: read(home, profile),
+            list: read_all(home, profile),
             path: path(home, profile),
             _lock: lock,
         }))
@@ -76,8 +84,8 @@ impl Records {
         Ok(atomic::write(&self.path, &serde_json::to_vec_pretty(&self.list)?, 0o600)?)
     }
 
-    pub fn all(&self) -> impl Iterator<Item = &Injected> {
-        self.list.iter().map(|r| &r.fault)
+    pub fn of_this_boot(&self) -> impl Iterator<Item = &Injected> {
+        self.list.iter().filter(|r| r.is_of_this_boot()).map(|r| &r.fault)
     }
 }
 
@@ -101,6 +109,7 @@ mod tests {
         drop(records);
         assert_eq!(read(&home, "demo").iter().map(|r| &r.fault).collect::<Vec<_>>(), [&fault]);
         let mut records = Records::open(&home, "demo").expect("lock").expect("a profile");
+        assert_eq!((records.list.len(), records.of_this_boot().count()), (2, 1));
         records.list.clear();
         records.save().expect("remove");
         assert!(!path(&home, "demo").exists());

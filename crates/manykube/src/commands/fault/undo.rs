@@ -5,7 +5,7 @@ use model::Cluster;
 use model::injected::{Harm, Injected};
 
 use super::records::{Record, Records};
-use super::{network, watch};
+use super::{packets, watch};
 use crate::core;
 use crate::ctx::Ctx;
 use crate::report::{Event, Style};
@@ -20,16 +20,23 @@ pub async fn undo(
 ) -> Result<Vec<Injected>> {
     let chosen: Vec<Record> = records.list.extract_if(.., |r| which(r)).collect();
     chosen.iter().try_for_each(watch::end)?;
-    for Record { fault, .. } in &chosen {
+    // Those of an earlier boot of the host are over, but nodes that were off ever since do not know.
+    let machines = packets::machines(chosen.iter().map(|r| &r.fault));
+    let of_this_boot: Vec<Injected> =
+        chosen.into_iter().filter(Record::is_of_this_boot).map(|r| r.fault).collect();
+    // Who is frozen can do nothing, and who boots is to know before.
+    for Injected { machine, .. } in of_this_boot.iter().filter(|f| f.harm == Harm::Frozen) {
+        let thawed = core::driver_of(ctx, machine).freezer().thaw(machine).await;
+        thawed.with_context(|| format!("thaw {machine}"))?;
+    }
+    packets::tell(ctx, records, &machines).await?;
+    for fault in &of_this_boot {
         let machine = &fault.machine;
-        let driver = core::driver_of(ctx, machine);
         match &fault.harm {
-            Harm::Frozen => driver.faults().thaw(machine).await.with_context(|| format!("thaw {machine}"))?,
-            Harm::Slow(slowness) if slowness.delay_us > 0 => driver.faults().delay(machine, None).await?,
             Harm::DiskFull { .. } => {
                 drivers::machine::disk::is_free(&ctx.home, machine)?;
                 // Of one that is off, the next boot gives the space back.
-                if let Ok(node) = driver.node(machine).await {
+                if let Ok(node) = core::driver_of(ctx, machine).node(machine).await {
                     node.fill(None).await?;
                 }
             }
@@ -41,12 +48,9 @@ pub async fn undo(
             _ => {}
         }
     }
-    if chosen.iter().any(|r| r.fault.harm.is_of_network()) {
-        network::lose(ctx, records).await?;
-    }
     // Last: what failed before stays on the list.
     records.save()?;
-    Ok(chosen.into_iter().map(|r| r.fault).collect())
+    Ok(of_this_boot)
 }
 
 /// For commands after which no fault is to last: of all machines, or of one. Those that were killed stay
@@ -57,6 +61,14 @@ pub async fn lift(ctx: &Ctx, profile: &str, machine: Option<&str>) -> Result<()>
     let undone = undo(ctx, None, &mut records, meant).await?;
     undone.iter().filter(|f| f.harm != Harm::Killed).for_each(|fault| tell(ctx, fault));
     Ok(())
+}
+
+/// The same before nodes are taken down: one whose agent does not answer can be stopped and deleted all the same. The
+/// fault stays on the list, and the next start undoes it.
+pub async fn lift_if_possible(ctx: &Ctx, profile: &str, machine: Option<&str>) {
+    if let Err(e) = lift(ctx, profile, machine).await {
+        ctx.warn(format!("A fault could not be undone: {e:#}"));
+    }
 }
 
 pub fn tell(ctx: &Ctx, fault: &Injected) {

@@ -61,11 +61,19 @@ pub async fn run(ctx: &Ctx, machine: &str, kind: &str) -> Result<()> {
     let Some((fault, until)) = found.and_then(|r| Some((r.fault.clone(), r.fault.until?))) else {
         return Ok(());
     };
+    let driver = core::driver_of(ctx, machine);
     while now() < until {
         match &fault.harm {
             Harm::ProcessKilled { process } => {
-                let driver = core::driver_of(ctx, machine);
-                driver.faults().kill_program(machine, args::program(process)).await?;
+                let again = async {
+                    Ok::<_, anyhow::Error>(driver.node(machine).await?.kill(args::program(process)).await?)
+                };
+                // A node that is off, frozen or boots may go on before the time is up.
+                match tokio::time::timeout(LOOK, again).await {
+                    Ok(Err(e)) => tracing::debug!("{e:#}"),
+                    Err(_) => tracing::debug!("the agent of {machine} does not answer"),
+                    Ok(Ok(_)) => {}
+                }
                 tokio::time::sleep(AGAIN).await;
             }
             _ => tokio::time::sleep(LOOK).await,

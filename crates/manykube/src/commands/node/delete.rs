@@ -33,7 +33,7 @@ pub async fn delete(ctx: &Ctx, name: &str, force: bool) -> Result<()> {
 /// The record of it goes last.
 pub async fn remove(ctx: &Ctx, file: &ConfigFile, node: &Node, force: bool) -> Result<()> {
     let cluster = &file.cluster;
-    fault::lift(ctx, &cluster.name, Some(&cluster.machine(node))).await?;
+    fault::lift_if_possible(ctx, &cluster.name, Some(&cluster.machine(node))).await;
     core::leave(ctx, cluster, node, Leave::Delete, force).await?;
     let mut after = cluster.clone();
     after.nodes.retain(|n| n.name != node.name);

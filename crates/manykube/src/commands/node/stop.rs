@@ -48,7 +48,7 @@ async fn stop(ctx: &Ctx, name: Option<&str>, among: Among) -> Result<()> {
     };
     for node in &nodes {
         ctx.emit(Event::info(Style::Stopping, format!("Stopping node \"{}\"  ...", cluster.machine(node))));
-        fault::lift(ctx, &cluster.name, Some(&cluster.machine(node))).await?;
+        fault::lift_if_possible(ctx, &cluster.name, Some(&cluster.machine(node))).await;
         core::leave(ctx, &cluster, node, Leave::Stop, false).await?;
         pending::end(&ctx.home, &cluster.name, |name| name == node.name)?;
         let message = format!("Successfully stopped node {}", shown(&cluster, node));
