@@ -9,21 +9,21 @@ use crate::{Lab, archive};
 const PROGRAMS: [&str; 2] = ["*/snapshots/*/fs/coredns", "*/snapshots/*/fs/usr/local/bin/kube-apiserver"];
 const LOADED: &str = "example.com/attacked:v1";
 
-/// What is to be the same afterwards.
+/// What is to be the same afterwards: in the cache, and in a node that is not attacked.
 pub struct Layers<'a> {
     lab: &'a Lab,
+    node: &'a str,
     cache: String,
-    node: String,
+    seen: String,
 }
 
 impl<'a> Layers<'a> {
-    /// Of all running nodes, of which `node` is looked at.
-    pub fn take(lab: &'a Lab, node: &str) -> Layers<'a> {
+    pub fn take(lab: &'a Lab, node: &'a str) -> Layers<'a> {
         let file = lab.path("attacked.tar");
         archive::oci(&file, LOADED, 1, archive::Fault::None);
         lab.manykube(&["image", "load", &file.to_string_lossy()]).ok();
-        let layers = Layers { lab, cache: cache(), node: seen(lab, "minikube", node, true) };
-        assert!(layers.node.contains("coredns") && layers.node.contains("marker"), "{}", layers.node);
+        let layers = Layers { lab, node, cache: cache(), seen: seen(lab, "minikube", node, true) };
+        assert!(layers.seen.contains("coredns") && layers.seen.contains("marker"), "{}", layers.seen);
         layers
     }
 
@@ -41,16 +41,17 @@ impl<'a> Layers<'a> {
     }
 
     #[track_caller]
-    pub fn assert_unchanged(&self, node: &str) {
+    pub fn assert_unchanged(&self) {
         assert_eq!(cache(), self.cache, "a node changed the cache of node images");
-        assert_eq!(seen(self.lab, "minikube", node, true), self.node, "a node changed another one's images");
+        let now = seen(self.lab, "minikube", self.node, true);
+        assert_eq!(now, self.seen, "a node changed another one's images");
     }
 
     /// In a node of another cluster, which has not got what was loaded.
     #[track_caller]
     pub fn assert_unchanged_in(&self, profile: &str) {
         let seen = seen(self.lab, profile, profile, false);
-        assert!(self.node.starts_with(&seen), "a node changed the images of another cluster: {seen}");
+        assert!(self.seen.starts_with(&seen), "a node changed the images of another cluster: {seen}");
     }
 
     /// Of the node that was attacked, which need not be as it was.

@@ -40,7 +40,7 @@ fn images_are_a_nodes_own(lab: &Lab) -> Layers<'_> {
     let layers = Layers::take(lab, "minikube");
     layers.attack_from("attacker");
     layers.attack("m02");
-    layers.assert_unchanged("minikube");
+    layers.assert_unchanged();
     layers
 }
 

@@ -38,6 +38,11 @@ impl Error {
         matches!(self, Error::Said(status) if status.code() == Code::NotFound)
     }
 
+    /// By another one who writes the same. A connection that is lost has the same code.
+    pub fn is_locked(&self) -> bool {
+        matches!(self, Error::Said(status) if status.code() == Code::Unavailable && status.message().contains(" locked for "))
+    }
+
     pub fn is_already_there(&self) -> bool {
         matches!(self, Error::Said(status) if status.code() == Code::AlreadyExists)
     }

@@ -1,8 +1,12 @@
 //! The content store: blobs by their digest.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tonic::Streaming;
 
 use super::client::{Client, Error};
 use super::messages::{
@@ -14,6 +18,8 @@ use crate::oci::{self, Descriptor};
 
 /// Messages on their way.
 const AHEAD: usize = 4;
+/// How often it is asked whether another one has sent a blob.
+const AGAIN: Duration = Duration::from_millis(50);
 
 impl Client {
     pub async fn content(&self, digest: &str) -> Result<Option<ContentInfo>, Error> {
@@ -89,43 +95,53 @@ impl Client {
         }
     }
 
+    /// Two commands may send the same blob: the second one waits, and finds that it is there.
     async fn write(&self, descriptor: &Descriptor, source: Source, labels: Labels) -> Result<(), Error> {
+        loop {
+            match self.begin(descriptor).await {
+                Err(e) if e.is_locked() => sleep(AGAIN).await,
+                begun => return begun?.send(descriptor, source, labels).await,
+            }
+        }
+    }
+
+    async fn begin(&self, descriptor: &Descriptor) -> Result<Transfer, Error> {
         let (sender, receiver) = mpsc::channel::<WriteContent>(AHEAD);
         let messages = stream::unfold(receiver, |mut r| async { r.recv().await.map(|m| (m, r)) });
-        let total = i64::try_from(descriptor.size).unwrap_or(i64::MAX);
-        let message = |action, offset, data| WriteContent {
-            action,
-            reference: reference(descriptor),
-            total,
-            expected: descriptor.digest.clone(),
-            offset,
-            data,
-            labels: Labels::new(),
-        };
-        let first = message(STAT, 0, Bytes::new());
         // The channel takes it: nothing else is in it yet.
-        let _ = sender.send(first).await;
+        let _ = sender.send(message(descriptor, STAT, 0, Bytes::new())).await;
         let mut answers =
             self.talk::<_, Written>("/containerd.services.content.v1.Content/Write", messages).await?;
-        let there = match answers.next().await {
-            Some(answer) => answer?.offset,
-            None => return Err(ended()),
-        };
-        let commit = WriteContent { labels, ..message(COMMIT, total, Bytes::new()) };
+        let there = answers.next().await.ok_or_else(ended)??.offset;
+        Ok(Transfer { sender, answers, there })
+    }
+}
+
+struct Transfer {
+    sender: mpsc::Sender<WriteContent>,
+    answers: Streaming<Written>,
+    /// Bytes that need not be sent.
+    there: i64,
+}
+
+impl Transfer {
+    async fn send(mut self, descriptor: &Descriptor, source: Source, labels: Labels) -> Result<(), Error> {
+        let end = message(descriptor, COMMIT, length(descriptor), Bytes::new());
+        let (sender, mut offset) = (self.sender, self.there);
         let feed = async move {
-            let (mut parts, mut offset) = (source.parts(descriptor, there).await?, there);
+            let mut parts = source.parts(descriptor, offset).await?;
             while let Some(data) = parts.try_next().await? {
                 let length = i64::try_from(data.len()).unwrap_or(0);
-                if sender.send(message(WRITE, offset, data)).await.is_err() {
+                if sender.send(message(descriptor, WRITE, offset, data)).await.is_err() {
                     break;
                 }
                 offset += length;
             }
-            let _ = sender.send(commit).await;
+            let _ = sender.send(WriteContent { labels, ..end }).await;
             Ok::<(), Error>(())
         };
         let drain = async {
-            while let Some(answer) = answers.next().await {
+            while let Some(answer) = self.answers.next().await {
                 if answer?.action == COMMIT {
                     return Ok(());
                 }
@@ -136,6 +152,22 @@ impl Client {
         fed?;
         drained
     }
+}
+
+fn message(descriptor: &Descriptor, action: i32, offset: i64, data: Bytes) -> WriteContent {
+    WriteContent {
+        action,
+        reference: reference(descriptor),
+        total: length(descriptor),
+        expected: descriptor.digest.clone(),
+        offset,
+        data,
+        labels: Labels::new(),
+    }
+}
+
+fn length(descriptor: &Descriptor) -> i64 {
+    i64::try_from(descriptor.size).unwrap_or(i64::MAX)
 }
 
 fn sound(descriptor: &Descriptor) -> Result<(), Error> {
