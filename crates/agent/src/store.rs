@@ -23,15 +23,22 @@ pub fn fill() -> Result<()> {
 }
 
 fn fill_from(images: &Path, store: &Path) -> Result<()> {
+    // Beside the store: one that was emptied in the node counts its layers from 1 again, and stays as it is.
+    let mark = store.with_extension("filled");
+    if mark.exists() && store.exists() {
+        return Ok(());
+    }
     let links = links(images)?;
     if store.exists() {
-        return links.iter().try_for_each(|link| give_back(&images.join(link), &store.join(link)));
+        links.iter().try_for_each(|link| give_back(&images.join(link), &store.join(link)))?;
+    } else {
+        // Beside its place: a store is there as a whole or not at all.
+        let new = store.with_extension("new");
+        remove(&new)?;
+        copy(images, &new, Path::new(""), &links)?;
+        base::atomic::rename(&new, store)?;
     }
-    // Beside its place: a store is there as a whole or not at all.
-    let new = store.with_extension("new");
-    remove(&new)?;
-    copy(images, &new, Path::new(""), &links)?;
-    Ok(base::atomic::rename(&new, store)?)
+    Ok(base::atomic::write(&mark, b"", 0o600)?)
 }
 
 /// What is only read: blobs, and the files of layers.
@@ -65,13 +72,12 @@ fn copy(from: &Path, to: &Path, at: &Path, links: &BTreeSet<PathBuf>) -> Result<
 }
 
 /// Stores that an earlier version made have hard links to the node image, so that a write of the node changed it for
-/// all. What is in place of a link here is the same: containerd keeps blobs by their digests and never uses the number
-/// of a layer again.
+/// all. What is not the image's stays.
 fn give_back(image: &Path, own: &Path) -> Result<()> {
     let beside = own.with_extension("old");
     remove(&beside)?;
     match std::fs::symlink_metadata(own) {
-        Ok(found) if !found.is_symlink() => {
+        Ok(found) if !found.is_symlink() && is_same(image, own)? => {
             symlink(image, &beside).with_context(|| format!("make the link {}", beside.display()))?;
             renameat_with(CWD, &beside, CWD, own, RenameFlags::EXCHANGE)
                 .with_context(|| format!("put the link {} in place", own.display()))?;
@@ -82,6 +88,30 @@ fn give_back(image: &Path, own: &Path) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// The same names with the same sizes.
+fn is_same(one: &Path, other: &Path) -> Result<bool> {
+    let (here, there) = (fs::symlink_metadata(one)?, fs::symlink_metadata(other)?);
+    if here.file_type() != there.file_type() {
+        return Ok(false);
+    }
+    if !here.is_dir() {
+        return Ok(here.len() == there.len());
+    }
+    let names = |dir: &Path| -> Result<BTreeSet<_>> {
+        Ok(fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?)
+    };
+    let all = names(one)?;
+    if all != names(other)? {
+        return Ok(false);
+    }
+    for name in all {
+        if !is_same(&one.join(&name), &other.join(&name))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whatever it is.
@@ -169,5 +199,22 @@ mod tests {
         assert_eq!(fs::read_link(layer(&store)).unwrap(), layer(&image));
         let program = fs::metadata(layer(&image).join("program")).unwrap();
         assert_eq!(program.nlink(), 1, "nothing of the node image is in the store any more");
+    }
+    #[test]
+    fn layers_that_are_not_the_images_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let (image, store) = (dir.path().join("image"), dir.path().join("containerd"));
+        images(&image);
+        let own = || fs::read(layer(&store).join("program")).unwrap();
+        fs::create_dir_all(layer(&store)).unwrap();
+        fs::write(layer(&store).join("program"), "another").unwrap();
+        fs::write(layer(&store).join("library"), "").unwrap();
+        fill_from(&image, &store).unwrap();
+        assert_eq!(own(), b"another");
+        // One that was emptied in the node uses the same numbers for other layers.
+        fs::remove_file(layer(&store).join("library")).unwrap();
+        fs::write(layer(&store).join("program"), "PROGRAM").unwrap();
+        fill_from(&image, &store).unwrap();
+        assert_eq!(own(), b"PROGRAM");
     }
 }

@@ -1,6 +1,8 @@
-//! What all crates stand on: files that are whole or not there, byte streams, and the places at which tests kill a command.
+//! What all crates stand on: files that are whole or not there, byte streams, capabilities that are given up, and the places at
+//! which tests kill a command.
 
 pub mod atomic;
+pub mod capabilities;
 #[cfg(feature = "test-hooks")]
 pub mod crash;
 #[cfg(not(feature = "test-hooks"))]

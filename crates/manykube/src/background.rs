@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result};
 use drivers::descriptors;
 use model::Home;
 use rustix::process::{Signal, set_parent_process_death_signal};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy, split};
 use tokio::net::{TcpListener, TcpStream};
 
 /// Between two children: from the first of these to the second, twice as long each time.
@@ -96,6 +97,24 @@ pub async fn take(listener: &TcpListener, mut each: impl FnMut(TcpStream)) {
             // Given up before we took it, or there are no descriptors left: no reason to stop, nor to hurry.
             Err(_) => tokio::time::sleep(PAUSES.0).await,
         }
+    }
+}
+
+/// Joins a client to a server. The end of what the server says is the end; a client that has said all may still wait.
+pub async fn relay(client: impl AsyncRead + AsyncWrite + Unpin, server: impl AsyncRead + AsyncWrite + Unpin) {
+    let ((mut from, mut to), (mut answer, mut question)) = (split(client), split(server));
+    let up = async {
+        let _ = copy(&mut from, &mut question).await;
+        let _ = question.shutdown().await;
+        std::future::pending::<()>().await
+    };
+    let down = async {
+        let _ = copy(&mut answer, &mut to).await;
+        let _ = to.shutdown().await;
+    };
+    tokio::select! {
+        () = up => {}
+        () = down => {}
     }
 }
 

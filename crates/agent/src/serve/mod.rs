@@ -16,7 +16,7 @@ mod tests;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use protocol::messages::{
     Digests, Empty, ExecInput, ExecOutput, Fill, GetOutput, Killed, PacketFaults, PacketsDone, Part, Path,
     Paths, Program, PutInput, State,
@@ -38,6 +38,8 @@ pub fn run() -> ExitCode {
 }
 
 fn serve() -> Result<()> {
+    // An engine gives its exec all that there are.
+    base::capabilities::drop().context("give up capabilities")?;
     follow_init();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(async { Ok(protocol::serve(streams::standard()?, Node).await) });

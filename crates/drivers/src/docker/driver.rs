@@ -122,12 +122,15 @@ impl Driver for Docker {
             processors: size::limits(spec).processors().to_vec(),
         };
         fs_err::write(paths.launch_file(), serde_json::to_vec(&launch)?)?;
+        let images = paths.images()?;
+        if !images.is_dir() {
+            bail!("the node image {} that {} was made of is gone", images.display(), spec.name);
+        }
         // One that ended is made anew: what it is to be may have changed since.
         if let Some(found) = &found {
             container::remove(client, container::id(found)?).await?;
         }
-        let own =
-            [(paths.dir(), MACHINE, false), (programs, PROGRAMS, true), (&paths.images()?, IMAGES, true)];
+        let own = [(paths.dir(), MACHINE, false), (programs, PROGRAMS, true), (&images, IMAGES, true)];
         let body = container::body(spec, &self.owner(), reference, &agent, own);
         let made = container::create(client, Some(&spec.name), body).await;
         let id = made.map_err(|e| refused::machine(spec, "make", e))?;

@@ -5,17 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use nix::mount::{MsFlags, mount};
-use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
 
 use super::binds;
-
-/// Kernel modules, ports and disks as raw bytes, another kernel, files by handle instead of by path.
-const DROPPED: [CapabilitySet; 4] = [
-    CapabilitySet::SYS_MODULE,
-    CapabilitySet::SYS_RAWIO,
-    CapabilitySet::SYS_BOOT,
-    CapabilitySet::DAC_READ_SEARCH,
-];
 
 /// Programs that the kernel starts outside of any node, and keys that reach the whole host.
 const HOST_WIDE: [&str; 5] = [
@@ -33,7 +24,5 @@ pub fn confine(root: &Path) -> Result<()> {
             .with_context(|| format!("cover {}", path.display()))?;
         binds::make_read_only(path)?;
     }
-    DROPPED.into_iter().try_for_each(|capability| {
-        remove_capability_from_bounding_set(capability).context("give up a capability")
-    })
+    base::capabilities::drop().context("give up capabilities")
 }

@@ -10,6 +10,7 @@ use model::node_spec::{AGENT_PATH, IMAGES_DIR, RUN_DIR};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::{chdir, pivot_root};
+use rustix::system::uname;
 
 use super::cgroup::Version;
 use super::disk::Disk;
@@ -39,7 +40,9 @@ pub fn enter_root(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<
     change(Path::new("/"), MsFlags::MS_REC | MsFlags::MS_PRIVATE)?;
     let root = paths.merged();
     let (images, agent) = (images(launch, &root)?, agent(launch, &root)?);
-    let modules = sealed::take(Path::new("/lib/modules"), Path::new(""), &root);
+    // Those of this kernel only: they may be a mount of their own, which an overlay of the directory above does not show.
+    let modules = Path::new("/lib/modules").join(uname().release().to_string_lossy().as_ref());
+    let taken_modules = sealed::take(&modules, Path::new(""), &root);
     overlay(launch, paths, &root)?;
     bind(&paths.var(), &root.join("var"))?;
 
@@ -64,9 +67,9 @@ pub fn enter_root(launch: &Launch, paths: &Paths, disk: Option<Disk>) -> Result<
     for (tree, place) in [(&images, IMAGES_DIR), (&agent, AGENT_PATH)] {
         binds::place(tree, Path::new(place))?;
     }
-    if let Ok(modules) = modules {
+    if let Ok(tree) = taken_modules {
         // Nice to have: not every host has them.
-        let _ = binds::place(&modules, Path::new("/lib/modules"));
+        let _ = binds::place(&tree, &modules);
     }
     taken.into_iter().zip(&launch.binds).try_for_each(|(tree, wanted)| binds::put(&tree, wanted))?;
     // Pods may ask for mount propagation, which needs a shared root.

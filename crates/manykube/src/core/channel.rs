@@ -48,9 +48,14 @@ impl Machines {
         if let Some(node) = known.filter(Node::is_open) {
             return Ok(node);
         }
-        let node = Node::open(machine, self.driver.connect(machine).await?).await?;
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(machine.to_owned(), node.clone());
-        Ok(node)
+        let (machines, machine) = (self.clone(), machine.to_owned());
+        // A caller that does not wait for it any more has it the next time.
+        let opened = tokio::spawn(async move {
+            let node = Node::open(&machine, machines.driver.connect(&machine).await?).await?;
+            machines.open.lock().unwrap_or_else(PoisonError::into_inner).insert(machine, node.clone());
+            Ok(node)
+        });
+        opened.await.context("open a channel")?
     }
 
     /// `None` while its agent does not answer.
@@ -99,7 +104,7 @@ impl Machines {
         if via.len() > 1 {
             let terms = join_all(via.iter().map(|machine| async {
                 let state = timeout(LOOK, self.state(machine)).await.ok().flatten()?;
-                state.vip.filter(|vip| vip.holder).map(|vip| vip.term)
+                Some(state.vip.filter(|vip| vip.holder).map(|vip| vip.term))
             }));
             let mut terms = terms.await.into_iter();
             via.sort_by_cached_key(|_| Reverse(terms.next().flatten()));

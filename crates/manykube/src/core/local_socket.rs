@@ -7,6 +7,8 @@ use protocol::Node;
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
+use crate::background;
+
 /// Closed when it is dropped.
 pub struct LocalSocket {
     dir: tempfile::TempDir,
@@ -19,11 +21,11 @@ impl LocalSocket {
         let dir = tempfile::tempdir().context("make a temporary directory")?;
         let listener = UnixListener::bind(path(dir.path())).context("make a socket")?;
         let task = tokio::spawn(async move {
-            while let Ok((mut client, _)) = listener.accept().await {
+            while let Ok((client, _)) = listener.accept().await {
                 let (node, target) = (node.clone(), target.clone());
                 tokio::spawn(async move {
                     match node.dial(&[target]).await {
-                        Ok(mut stream) => drop(tokio::io::copy_bidirectional(&mut client, &mut stream).await),
+                        Ok(stream) => background::relay(client, stream).await,
                         Err(e) => tracing::warn!("{e}"),
                     }
                 });

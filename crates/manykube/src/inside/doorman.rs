@@ -197,10 +197,9 @@ fn api_servers(home: &Home, profile: &str) -> Vec<SocketAddrV4> {
 }
 
 /// Joins a connection of ours to an address of theirs.
-pub async fn hand_on(mut client: TcpStream, ways: Arc<Ways>, to: Vec<SocketAddrV4>) {
-    if let Some(mut connection) = ways.connect(&to).await {
-        // An end on either side is the end.
-        let _ = tokio::io::copy_bidirectional(&mut client, &mut connection).await;
+pub async fn hand_on(client: TcpStream, ways: Arc<Ways>, to: Vec<SocketAddrV4>) {
+    if let Some(connection) = ways.connect(&to).await {
+        background::relay(client, connection).await;
     }
 }
 

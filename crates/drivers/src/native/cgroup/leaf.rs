@@ -1,4 +1,4 @@
-//! The group for a machine's own processes: agent, containerd, kubelet, commands from outside.
+//! The group for a machine's own processes: agent, containerd, kubelet, commands that the agent runs.
 //!
 //! v2 wants one, because a group with controllers for its children may have no processes. With v1 processes and
 //! groups may be neighbours, but then each process weighs as much as a whole group: thirty `runc` of new pods

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 use model::{Cluster, Home};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
@@ -84,12 +84,11 @@ async fn serve(home: &Home, profile: &str) -> Result<()> {
 }
 
 /// To the virtual address first, which is that of a node that answers.
-async fn hand_on(mut client: TcpStream, machines: Machines, cluster: Cluster, port: u16) {
+async fn hand_on(client: TcpStream, machines: Machines, cluster: Cluster, port: u16) {
     let dial = machines.dial(cluster.nodes.iter().map(|n| cluster.machine(n)).collect());
     for ip in [cluster.vip()].into_iter().chain(cluster.nodes.iter().map(|n| n.ip)) {
-        if let Ok(mut node) = dial(SocketAddrV4::new(ip, port)).await {
-            // Whoever ends it, it is ended.
-            let _ = copy_bidirectional(&mut client, &mut node).await;
+        if let Ok(node) = dial(SocketAddrV4::new(ip, port)).await {
+            background::relay(client, node).await;
             return;
         }
     }
