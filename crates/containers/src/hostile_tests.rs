@@ -16,11 +16,12 @@ use tonic::{Request, Response, Status};
 use tonic_prost::ProstCodec;
 use tower::service_fn;
 
+use crate::Node;
 use crate::containerd::Client;
 use crate::containerd::messages::{
     ContentInfo, ContentInfoAnswer, Digest, Image, PartOfContent, ReadContent,
 };
-use crate::copy::describe;
+use crate::copy::{copy, describe};
 use crate::oci::{self, Descriptor, INDEX, MANIFEST};
 
 /// What the node says that it has: digest → bytes.
@@ -50,8 +51,8 @@ async fn answer(store: Store, request: http::Request<Incoming>) -> http::Respons
     }
 }
 
-/// What is said against an image of a node that has these blobs.
-async fn refused(store: HashMap<String, Bytes>, target: Descriptor) -> String {
+/// A node that has these blobs.
+async fn client(store: HashMap<String, Bytes>) -> Client {
     let store = Arc::new(store);
     let dial = move || {
         let (own, other) = tokio::io::duplex(1 << 16);
@@ -65,9 +66,17 @@ async fn refused(store: HashMap<String, Bytes>, target: Descriptor) -> String {
         );
         std::future::ready(Ok(own))
     };
-    let client = Client::connect(dial).await.expect("connect");
-    let image = Image { name: "evil:v1".to_owned(), target: Some((&target).into()), ..Image::default() };
-    format!("{:#}", describe(&client, &image).await.err().expect("it is refused"))
+    Client::connect(dial).await.expect("connect")
+}
+
+fn image(target: &Descriptor) -> Image {
+    Image { name: "evil:v1".to_owned(), target: Some(target.into()), ..Image::default() }
+}
+
+/// What is said against an image of a node that has these blobs.
+async fn refused(store: HashMap<String, Bytes>, target: Descriptor) -> String {
+    let described = describe(&client(store).await, &image(&target)).await;
+    format!("{:#}", described.err().expect("it is refused"))
 }
 
 fn blob(media_type: &str, data: &str) -> (Descriptor, (String, Bytes)) {
@@ -128,4 +137,31 @@ async fn no_image_is_without_end() {
     let manifests: Vec<_> = (0..9).map(large).collect();
     let (index, own) = blob(INDEX, &json!({ "manifests": manifests }).to_string());
     assert!(refused([own].into(), index).await.contains("its documents have more than"));
+}
+
+#[tokio::test]
+async fn half_an_image_is_not_copied() {
+    let ours = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
+    let (layer, _) = blob("", "layer");
+    for (architecture, lacks) in [(ours, true), ("other", false)] {
+        let config =
+            json!({ "os": "linux", "architecture": architecture, "rootfs": { "diff_ids": [layer.digest] } });
+        let (config, stored) = blob("", &config.to_string());
+        let manifest = json!({ "schemaVersion": 2, "config": config, "layers": [layer] }).to_string();
+        let (target, own) = blob(MANIFEST, &manifest);
+        let client = client([stored, own].into()).await;
+        let (_, found) = describe(&client, &image(&target)).await.expect("it is described");
+        assert_eq!(found, lacks.then(|| format!("layer {}", layer.digest)));
+        if lacks {
+            let node = Node { name: "m02".to_owned(), client };
+            let two = [image(&target), image(&target)];
+            let said = copy(&two, &node, &node).await.expect_err("it is refused").to_string();
+            let one = format!("node m02 lacks layer {} of evil:v1: pull it again there", layer.digest);
+            assert_eq!(said, format!("{one}; {one}"));
+        }
+    }
+    let (config, _) = blob("", "{}");
+    let (target, own) = blob(MANIFEST, &json!({ "schemaVersion": 2, "config": config }).to_string());
+    let (_, found) = describe(&client([own].into()).await, &image(&target)).await.expect("it is described");
+    assert_eq!(found, Some(format!("the configuration {}", config.digest)));
 }
