@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::stream;
+use futures::{StreamExt as _, stream};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -17,14 +17,17 @@ use tonic_prost::ProstCodec;
 use tower::service_fn;
 
 use crate::Node;
-use crate::containerd::Client;
 use crate::containerd::messages::{
-    ContentInfo, ContentInfoAnswer, Digest, Image, PartOfContent, ReadContent,
+    Arriving, ContentInfo, ContentInfoAnswer, Digest, Filters, Image, Labels, PartOfContent, ReadContent,
 };
+use crate::containerd::{Client, Source};
 use crate::copy::{copy, describe};
 use crate::oci::{self, Descriptor, INDEX, MANIFEST};
 
-/// What the node says that it has: digest → bytes.
+/// A node that has this says of every blob that another one writes it; others do not answer those who write.
+const LOCKED: &str = "locked";
+
+/// What the node says that it has: digest → bytes. It never sends what is empty.
 type Store = Arc<HashMap<String, Bytes>>;
 
 async fn answer(store: Store, request: http::Request<Incoming>) -> http::Response<Body> {
@@ -38,10 +41,22 @@ async fn answer(store: Store, request: http::Request<Incoming>) -> http::Respons
             });
             Grpc::new(ProstCodec::<ContentInfoAnswer, Digest>::default()).unary(info, request).await
         }
+        "/containerd.services.content.v1.Content/Write" => match found(LOCKED) {
+            Ok(_) => Status::unavailable("ref x locked for 1s").into_http(),
+            Err(_) => std::future::pending().await,
+        },
+        "/containerd.services.content.v1.Content/ListStatuses" => {
+            let none =
+                service_fn(async |_: Request<Filters>| Ok::<_, Status>(Response::new(Arriving::default())));
+            Grpc::new(ProstCodec::<Arriving, Filters>::default()).unary(none, request).await
+        }
         _ => {
             let read = service_fn(move |request: Request<ReadContent>| {
                 let data = found(&request.into_inner().digest);
-                let parts = data.map(|data| stream::iter([Ok(PartOfContent { offset: 0, data })]));
+                let parts = data.map(|data| match data.is_empty() {
+                    true => stream::pending().boxed(),
+                    false => stream::iter([Ok(PartOfContent { offset: 0, data })]).boxed(),
+                });
                 std::future::ready(parts.map(Response::new))
             });
             Grpc::new(ProstCodec::<PartOfContent, ReadContent>::default())
@@ -164,4 +179,20 @@ async fn half_an_image_is_not_copied() {
     let (target, own) = blob(MANIFEST, &json!({ "schemaVersion": 2, "config": config }).to_string());
     let (_, found) = describe(&client([own].into()).await, &image(&target)).await.expect("it is described");
     assert_eq!(found, Some(format!("the configuration {}", config.digest)));
+}
+
+#[tokio::test]
+async fn nothing_is_waited_for_without_end() {
+    let (manifest, (digest, _)) = blob(MANIFEST, "{}");
+    let said = refused([(digest, Bytes::new())].into(), manifest.clone()).await;
+    assert!(said.contains("no part of a blob within"), "{said}");
+    for (store, says) in [
+        (HashMap::new(), "no answer about a blob within"),
+        ([(LOCKED.to_owned(), Bytes::new())].into(), "locked for"),
+    ] {
+        let data = Source::Data("{}".into());
+        let put = client(store).await.put_content(&manifest, data, Labels::new()).await;
+        let said = put.expect_err("it fails").to_string();
+        assert!(said.contains(says), "{said}");
+    }
 }
