@@ -18,10 +18,12 @@ use tower::service_fn;
 
 use crate::Node;
 use crate::containerd::messages::{
-    Arriving, ContentInfo, ContentInfoAnswer, Digest, Filters, Image, Labels, PartOfContent, ReadContent,
+    Arriving, ContentInfo, ContentInfoAnswer, Digest, Filters, Image, Images, Labels, PartOfContent,
+    ReadContent,
 };
 use crate::containerd::{Client, Source};
 use crate::copy::{copy, describe};
+use crate::inventory::list;
 use crate::oci::{self, Descriptor, INDEX, MANIFEST};
 
 /// A node that has this says of every blob that another one writes it; others do not answer those who write.
@@ -31,7 +33,7 @@ const LOCKED: &str = "locked";
 type Store = Arc<HashMap<String, Bytes>>;
 
 async fn answer(store: Store, request: http::Request<Incoming>) -> http::Response<Body> {
-    let found = move |digest: &str| store.get(digest).cloned().ok_or_else(|| Status::not_found("nothing"));
+    let found = |digest: &str| store.get(digest).cloned().ok_or_else(|| Status::not_found("nothing"));
     match request.uri().path() {
         "/containerd.services.content.v1.Content/Info" => {
             let info = service_fn(move |request: Request<Digest>| {
@@ -45,6 +47,20 @@ async fn answer(store: Store, request: http::Request<Incoming>) -> http::Respons
             Ok(_) => Status::unavailable("ref x locked for 1s").into_http(),
             Err(_) => std::future::pending().await,
         },
+        "/containerd.services.images.v1.Images/List" => {
+            let images = store.iter().map(|(digest, data)| {
+                image(&Descriptor {
+                    digest: digest.clone(),
+                    size: data.len() as u64,
+                    ..Descriptor::default()
+                })
+            });
+            let images = Images { images: images.collect() };
+            let list = service_fn(move |_: Request<Filters>| {
+                std::future::ready(Ok::<_, Status>(Response::new(images.clone())))
+            });
+            Grpc::new(ProstCodec::<Images, Filters>::default()).unary(list, request).await
+        }
         "/containerd.services.content.v1.Content/ListStatuses" => {
             let none =
                 service_fn(async |_: Request<Filters>| Ok::<_, Status>(Response::new(Arriving::default())));
@@ -195,4 +211,15 @@ async fn nothing_is_waited_for_without_end() {
         let said = put.expect_err("it fails").to_string();
         assert!(said.contains(says), "{said}");
     }
+}
+
+#[tokio::test]
+async fn an_odd_image_hides_no_other() {
+    let (config, _) = blob("", "{}");
+    let (target, own) = blob("", &json!({ "schemaVersion": 2, "config": config }).to_string());
+    let other = (oci::digest(b"other"), "{}".into());
+    let node =
+        Node { name: "m02".to_owned(), client: client([own, other, (TRAP.into(), "x".into())].into()).await };
+    let found = list(&node).await.expect("a list");
+    assert_eq!(found.keys().collect::<Vec<_>>(), [&config.digest], "{target:?}");
 }
