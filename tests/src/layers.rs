@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::{Lab, archive};
+use crate::{Lab, Ran, archive};
 
 /// Programs in layers of the node image, below a directory.
 const PROGRAMS: [&str; 2] = ["*/snapshots/*/fs/coredns", "*/snapshots/*/fs/usr/local/bin/kube-apiserver"];
@@ -32,12 +32,13 @@ impl<'a> Layers<'a> {
         let remount = "for how in remount,rw remount,bind,rw; do mount -o $how /usr/lib/manykube/images 2>/dev/null; done; ";
         let attribute = if cfg!(target_arch = "aarch64") { 5 } else { 188 };
         let label = format!("perl -e 'syscall({attribute}, $ARGV[0], \"user.attack\", \"x\", 1, 0)' $f; ");
-        self.lab.manykube(&["ssh", "-n", node, "--", &(remount.to_owned() + &attack("", &label))]).ok();
+        let line = remount.to_owned() + &attack("", &label);
+        assert_attacked(&self.lab.manykube(&["ssh", "-n", node, "--", &line]).ok());
     }
 
     /// By a pod in which the node's root is `/node`.
     pub fn attack_from(&self, pod: &str) {
-        self.lab.kubectl(&["exec", pod, "--", "sh", "-c", &attack("/node", "")]).ok();
+        assert_attacked(&self.lab.kubectl(&["exec", pod, "--", "sh", "-c", &attack("/node", "")]).ok());
     }
 
     #[track_caller]
@@ -60,16 +61,23 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// Every file that a node reaches of its images is written to, and given rights. That this succeeds is not asked.
+/// Every file that a node reaches of its images is written to, and given rights. That this succeeds is not
+/// asked; how many files of the node image there were is printed.
 fn attack(root: &str, also: &str) -> String {
     let store = format!("{root}/var/lib/containerd");
     let images = format!("{root}/usr/lib/manykube/images");
     let [one, other] = PROGRAMS;
     format!(
-        "for f in {images}/{one} {images}/{other} {images}/*/blobs/sha256/* $(ls -d {store}/*/snapshots/*/fs/marker {store}/*/blobs/sha256/*); do \
-         chmod u+s $f; chown 1 $f; touch $f; {also}(printf X | dd of=$f bs=1 seek=1 conv=notrunc); mv $f $f.moved && mv $f.moved $f; \
-         done 2>/dev/null; true"
+        "n=0; for f in {images}/{one} {images}/{other} {images}/*/blobs/sha256/* $(ls -d {store}/*/snapshots/*/fs/marker {store}/*/blobs/sha256/*); do \
+         case $f in {images}/*) [ -e $f ] && n=$((n + 1));; esac; chmod u+s $f; chown 1 $f; touch $f; {also}(printf X | dd of=$f bs=1 seek=1 conv=notrunc); mv $f $f.moved && mv $f.moved $f; \
+         done 2>/dev/null; echo $n"
     )
+}
+
+#[track_caller]
+fn assert_attacked(ran: &Ran) {
+    let files: usize = ran.stdout.trim().parse().unwrap_or_else(|_| panic!("no number: {ran:?}"));
+    assert!(files > 2, "only {files} files of the node image were there to attack");
 }
 
 /// Modes and contents in a node, those of the node image first.

@@ -1,13 +1,13 @@
 //! From one node to others: blobs are read from its containerd and written to theirs, which check and unpack them.
 //! What a node says is believed only as far as its digests prove it.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::de::DeserializeOwned;
 
 use crate::Node;
 use crate::containerd::messages::{Image as Record, Labels};
-use crate::containerd::{Client, Lease, Source};
-use crate::oci::{self, Config, Descriptor, Index, Manifest};
+use crate::containerd::{Client, Error, Lease, Source};
+use crate::oci::{self, Config, Descriptor, Index, Manifest, Platform};
 use crate::parcel::{Document, Parcel, Stack, index_labels, manifest_labels};
 
 /// No image has more blobs.
@@ -15,14 +15,39 @@ const MOST: usize = 1000;
 /// Bytes of all documents of an image.
 const LONGEST: u64 = 4 * oci::LONGEST_DOCUMENT;
 
-/// Images that `from` has, to `to`, each as a whole or not at all.
+/// containerd does not fetch a layer that it has unpacked from another blob: such an image runs on that node only.
+#[derive(Debug, thiserror::Error)]
+#[error("node {node} lacks {what} of {image}: pull it again there")]
+pub struct Lacks {
+    node: String,
+    what: String,
+    image: String,
+}
+
+/// Images that `from` has, to `to`, each as a whole or not at all. One that fails does not stop the others, unless a
+/// node does not answer.
 pub async fn copy(images: &[Record], from: &Node, to: &Node) -> Result<()> {
+    let mut failed = Vec::new();
     for image in images {
-        let parcel = describe(&from.client, image).await;
-        let parcel = parcel.with_context(|| format!("read {} from node {}", image.name, from.name))?;
-        parcel.send(to, |_| Ok(Source::Store(from.client.clone()))).await?;
+        let Err(error) = copy_one(image, from, to).await else { continue };
+        let silent = matches!(error.downcast_ref(), Some(Error::Connect(_)));
+        failed.push(format!("{error:#}"));
+        if silent {
+            break;
+        }
     }
-    Ok(())
+    if failed.is_empty() { Ok(()) } else { bail!("{}", failed.join("; ")) }
+}
+
+/// The error is [`Lacks`] when `from` has only a part of the image.
+pub async fn copy_one(image: &Record, from: &Node, to: &Node) -> Result<()> {
+    let described = describe(&from.client, image).await;
+    let (parcel, lacks) =
+        described.with_context(|| format!("read {} from node {}", image.name, from.name))?;
+    if let Some(what) = lacks {
+        bail!(Lacks { node: from.name.clone(), what, image: image.name.clone() });
+    }
+    parcel.send(to, |_| Ok(Source::Store(from.client.clone()))).await
 }
 
 /// Unpacks an image that a node has fetched. The name is the caller's to take back if this fails.
@@ -31,7 +56,10 @@ pub async fn unpack(node: &Node, name: &str) -> Result<()> {
         node.client.image(name).await?.with_context(|| format!("node {} has no {name}", node.name))?;
     let lease = Lease::begin(&node.client).await?;
     let done = async {
-        let parcel = describe(&lease.client, &image).await?;
+        let (parcel, lacks) = describe(&lease.client, &image).await?;
+        if let Some(what) = lacks {
+            bail!("the node lacks {what}");
+        }
         ensure!(!parcel.stacks.is_empty(), "it is not for the processor of this machine");
         for Document { descriptor, labels, .. } in &parcel.documents {
             lease.client.label_content(&descriptor.digest, labels.clone()).await?;
@@ -43,11 +71,12 @@ pub async fn unpack(node: &Node, name: &str) -> Result<()> {
     done.with_context(|| format!("node {}: unpack {name}", node.name))
 }
 
-/// All that belongs to an image of a node. An index may name manifests for other processors, which are not there.
-pub(crate) async fn describe(client: &Client, image: &Record) -> Result<Parcel> {
+/// All that belongs to an image of a node, and what is not there of that which this processor needs. An index may name
+/// manifests for other processors, which are not there.
+pub(crate) async fn describe(client: &Client, image: &Record) -> Result<(Parcel, Option<String>)> {
     let target = Descriptor::from(image.target.as_ref().context("it stands for nothing")?);
     let names = vec![image.name.clone()];
-    let mut walk = Walk { client, left: LONGEST, found: 0 };
+    let mut walk = Walk { client, left: LONGEST, found: 0, lacks: None };
     let mut parcel =
         Parcel { names, target: target.clone(), layers: vec![], documents: vec![], stacks: vec![] };
     let mut open = vec![target.clone()];
@@ -60,13 +89,13 @@ pub(crate) async fn describe(client: &Client, image: &Record) -> Result<Parcel> 
         } else if let Some(document) = walk.document(&descriptor).await? {
             let manifest: Manifest = read(&document)?;
             parcel.documents.push(Document { labels: manifest_labels(&manifest), ..document });
-            walk.parts(manifest, &mut parcel).await?;
+            walk.parts(&descriptor, manifest, &mut parcel).await?;
         }
     }
     ensure!(!parcel.documents.is_empty(), "it is there only in part");
     // What is referred to comes before what refers to it.
     parcel.documents.reverse();
-    Ok(parcel)
+    Ok((parcel, walk.lacks))
 }
 
 fn read<T: DeserializeOwned>(document: &Document) -> Result<T> {
@@ -78,6 +107,7 @@ struct Walk<'a> {
     client: &'a Client,
     left: u64,
     found: usize,
+    lacks: Option<String>,
 }
 
 impl Walk<'_> {
@@ -98,19 +128,28 @@ impl Walk<'_> {
 
     /// The layers of a manifest that are there, and its configuration. What it describes for this processor is unpacked;
     /// attestations and the like have neither layers to run nor a configuration of one.
-    async fn parts(&mut self, manifest: Manifest, parcel: &mut Parcel) -> Result<()> {
-        let mut whole = true;
+    async fn parts(&mut self, of: &Descriptor, manifest: Manifest, parcel: &mut Parcel) -> Result<()> {
+        let mut missing = None;
         for layer in &manifest.layers {
             self.count(layer)?;
             match self.client.content(&layer.digest).await? {
                 Some(_) => parcel.layers.push(layer.clone()),
-                None => whole = false,
+                None => missing = Some(format!("layer {}", layer.digest)),
             }
         }
-        let Some(document) = self.document(&manifest.config).await? else { return Ok(()) };
+        let Some(document) = self.document(&manifest.config).await? else {
+            // Only an index says then which processor it is for.
+            if of.platform.as_ref().is_none_or(Platform::is_ours) {
+                self.lacks = Some(format!("the configuration {}", manifest.config.digest));
+            }
+            return Ok(());
+        };
         let config: Config = serde_json::from_slice(&document.data).unwrap_or_default();
         let diff_ids = config.rootfs.diff_ids;
-        let is_ours = config.platform.is_ours() && whole && diff_ids.len() == manifest.layers.len();
+        let is_ours = config.platform.is_ours() && diff_ids.len() == manifest.layers.len();
+        if is_ours && missing.is_some() {
+            self.lacks = missing;
+        }
         let stack = is_ours.then(|| Stack(manifest.layers.into_iter().zip(diff_ids).collect()));
         let labels = stack.as_ref().map(Stack::labels).unwrap_or_default();
         parcel.documents.push(Document { labels, ..document });

@@ -29,8 +29,14 @@ pub async fn list(node: &Node) -> Result<BTreeMap<String, Listed>> {
     let records = node.client.images().await.with_context(|| format!("node {}", node.name))?;
     let mut found: BTreeMap<String, Listed> = BTreeMap::new();
     for record in records.iter().filter(|r| familiar(&r.name)) {
-        let found_here =
-            identity(&node.client, record).await.with_context(|| format!("node {}", node.name))?;
+        let found_here = match identity(&node.client, record).await {
+            // One odd record hides no other image.
+            Err(e) if matches!(e, Error::Unsound(_)) || e.is_not_found() => {
+                tracing::debug!("node {}: {}: {e}", node.name, record.name);
+                None
+            }
+            found_here => found_here.with_context(|| format!("node {}", node.name))?,
+        };
         let Some((id, size)) = found_here else { continue };
         let listed = found.entry(id.clone()).or_insert_with(|| Listed {
             id: id.trim_start_matches("sha256:").to_owned(),

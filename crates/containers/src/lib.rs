@@ -17,7 +17,7 @@ mod put;
 pub mod reference;
 mod snapshot;
 
-pub use copy::{copy, unpack};
+pub use copy::{Lacks, copy, copy_one, unpack};
 pub use inventory::{Listed, list, size};
 pub use node::Node;
 pub use put::put;

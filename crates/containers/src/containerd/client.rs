@@ -16,9 +16,12 @@ const NAMESPACE: &str = "k8s.io";
 const CONNECT: Duration = Duration::from_secs(5);
 /// A list of images may be long.
 const LONGEST: usize = 64 << 20;
-/// How much of a blob may come before it is handed on: per call, and per connection.
+/// How much of a blob may come before it is handed on.
 const WINDOW: u32 = 4 << 20;
-const ALL_WINDOWS: u32 = 16 << 20;
+/// The same for all calls of a connection: a few that are not read stop no other.
+const ALL_WINDOWS: u32 = 1 << 30;
+/// A transfer in which nothing comes for so long has failed.
+pub(super) const SILENCE: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 20 });
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -60,6 +63,18 @@ impl From<Failed> for Error {
 impl From<Status> for Error {
     fn from(status: Status) -> Error {
         Error::Said(status)
+    }
+}
+
+/// What comes within the limit.
+pub(super) async fn within<T, E: Into<Error>>(
+    limit: Duration,
+    what: &str,
+    coming: impl Future<Output = Result<T, E>>,
+) -> Result<T, Error> {
+    match tokio::time::timeout(limit, coming).await {
+        Ok(come) => come.map_err(Into::into),
+        Err(_) => Err(Error::Connect(format!("no {what} within {} s", limit.as_secs()))),
     }
 }
 

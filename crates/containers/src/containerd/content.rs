@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::{StreamExt as _, TryStreamExt as _, stream};
+use futures::{TryStreamExt as _, stream};
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tonic::Streaming;
 
-use super::client::{Client, Error};
+use super::client::{Client, Error, SILENCE, within};
 use super::messages::{
     Abort, Arriving, COMMIT, ContentInfo, ContentInfoAnswer, Digest, Empty, FieldMask, Filters, Labels, STAT,
     UpdateContent, WRITE, WriteContent, Written,
@@ -20,6 +20,10 @@ use crate::oci::{self, Descriptor};
 const AHEAD: usize = 4;
 /// How often it is asked whether another one has sent a blob.
 const AGAIN: Duration = Duration::from_millis(50);
+/// Bytes in a second that even a slow disk takes: containerd answers when it has read or synced them.
+const SLOW: u64 = 10 << 20;
+/// For messages.
+const ANSWER: &str = "answer about a blob";
 
 impl Client {
     pub async fn content(&self, digest: &str) -> Result<Option<ContentInfo>, Error> {
@@ -83,25 +87,48 @@ impl Client {
         labels: Labels,
     ) -> Result<(), Error> {
         sound(descriptor)?;
-        match self.write(descriptor, source, labels.clone()).await {
-            Err(e) if e.is_already_there() => self.label_content(&descriptor.digest, labels).await,
-            Err(e) => {
-                // What cannot become this blob is not to be taken up again.
-                let message = Abort { reference: reference(descriptor) };
-                let _ = self.call::<_, Empty>("/containerd.services.content.v1.Content/Abort", message).await;
-                Err(e)
+        let done = match self.begin_in_turn(descriptor).await {
+            Ok(transfer) => {
+                let done = transfer.send(descriptor, source, labels.clone()).await;
+                if done.as_ref().is_err_and(|e| !e.is_already_there()) {
+                    self.abort(descriptor).await;
+                }
+                done
             }
+            Err(e) => Err(e),
+        };
+        match done {
+            Err(e) if e.is_already_there() => self.label_content(&descriptor.digest, labels).await,
             done => done,
         }
     }
 
+    /// What cannot become this blob is not to be taken up again.
+    async fn abort(&self, descriptor: &Descriptor) {
+        let message = Abort { reference: reference(descriptor) };
+        let done = self.call::<_, Empty>("/containerd.services.content.v1.Content/Abort", message);
+        let _ = within(SILENCE, ANSWER, done).await;
+    }
+
     /// Two commands may send the same blob: the second one waits, and finds that it is there.
-    async fn write(&self, descriptor: &Descriptor, source: Source, labels: Labels) -> Result<(), Error> {
+    /// It waits as long as the first one makes progress.
+    async fn begin_in_turn(&self, descriptor: &Descriptor) -> Result<Transfer, Error> {
+        let (own, limit) = (reference(descriptor), patience(descriptor));
+        let (mut seen, mut since) = (None, Instant::now());
         loop {
-            match self.begin(descriptor).await {
-                Err(e) if e.is_locked() => sleep(AGAIN).await,
-                begun => return begun?.send(descriptor, source, labels).await,
+            let locked = match within(limit, ANSWER, self.begin(descriptor)).await {
+                Err(e) if e.is_locked() => e,
+                begun => return begun,
+            };
+            let arrived = within(SILENCE, ANSWER, self.arrived()).await?;
+            let now = arrived.into_iter().find(|(reference, _)| *reference == own);
+            if now != seen {
+                (seen, since) = (now, Instant::now());
             }
+            if since.elapsed() > limit {
+                return Err(locked);
+            }
+            sleep(AGAIN).await;
         }
     }
 
@@ -112,7 +139,7 @@ impl Client {
         let _ = sender.send(message(descriptor, STAT, 0, Bytes::new())).await;
         let mut answers =
             self.talk::<_, Written>("/containerd.services.content.v1.Content/Write", messages).await?;
-        let there = answers.next().await.ok_or_else(ended)??.offset;
+        let there = answers.message().await?.ok_or_else(ended)?.offset;
         Ok(Transfer { sender, answers, there })
     }
 }
@@ -141,16 +168,15 @@ impl Transfer {
             Ok::<(), Error>(())
         };
         let drain = async {
-            while let Some(answer) = self.answers.next().await {
-                if answer?.action == COMMIT {
+            let limit = patience(descriptor);
+            while let Some(answer) = within(limit, ANSWER, self.answers.message()).await? {
+                if answer.action == COMMIT {
                     return Ok(());
                 }
             }
             Err(ended())
         };
-        let (fed, drained) = tokio::join!(feed, drain);
-        fed?;
-        drained
+        tokio::try_join!(feed, drain).map(drop)
     }
 }
 
@@ -168,6 +194,10 @@ fn message(descriptor: &Descriptor, action: i32, offset: i64, data: Bytes) -> Wr
 
 fn length(descriptor: &Descriptor) -> i64 {
     i64::try_from(descriptor.size).unwrap_or(i64::MAX)
+}
+
+fn patience(descriptor: &Descriptor) -> Duration {
+    SILENCE + Duration::from_secs(descriptor.size / SLOW)
 }
 
 fn sound(descriptor: &Descriptor) -> Result<(), Error> {

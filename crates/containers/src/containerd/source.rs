@@ -8,12 +8,14 @@ use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use tonic::Streaming;
 
-use super::client::{Client, Error};
+use super::client::{Client, Error, SILENCE, within};
 use super::messages::{PartOfContent, ReadContent};
 use crate::oci::Descriptor;
 
 /// containerd takes messages of up to 16 MiB; one this long costs nothing to speak of.
 const PART: u64 = 1 << 20;
+/// For messages.
+const PART_NAME: &str = "part of a blob";
 
 /// Bytes somewhere in a file.
 #[derive(Debug)]
@@ -49,7 +51,8 @@ impl Source {
             Source::Store(client) => {
                 let size = i64::try_from(left).unwrap_or(i64::MAX);
                 let message = ReadContent { digest: of.digest.clone(), offset, size };
-                let answers = client.listen("/containerd.services.content.v1.Content/Read", message).await?;
+                let answers = client.listen("/containerd.services.content.v1.Content/Read", message);
+                let answers = within(SILENCE, PART_NAME, answers).await?;
                 Ok(stream::try_unfold((answers, left), from_store).boxed())
             }
         }
@@ -70,7 +73,7 @@ async fn from_store((mut answers, left): (Answers, u64)) -> Result<Option<(Bytes
     if left == 0 {
         return Ok(None);
     }
-    let part = answers.message().await?.filter(|part| !part.data.is_empty());
+    let part = within(SILENCE, PART_NAME, answers.message()).await?.filter(|part| !part.data.is_empty());
     let part = part.ok_or_else(|| Error::Unsound("a blob is shorter than it was said".into()))?;
     let left = left.checked_sub(part.data.len() as u64);
     let left = left.ok_or_else(|| Error::Unsound("a blob is longer than it was said".into()))?;

@@ -240,18 +240,26 @@ pub async fn complete(home: &Home, cluster: &Cluster, driver: &Machines, machine
         }
         // One that does not answer cannot help.
         let Ok(peer) = connect(driver, peer).await else { continue };
-        let (mut found, mut left) = (Vec::new(), Vec::new());
+        let mut left = Vec::new();
         for (name, wanted) in missing {
-            match peer.client.image(&name).await.ok().flatten() {
-                Some(image) if digest(&image) == Some(&wanted) => found.push(image),
-                _ => left.push((name, wanted)),
+            let found = peer.client.image(&name).await.ok().flatten();
+            let Some(image) = found.filter(|i| digest(i) == Some(&wanted)) else {
+                left.push((name, wanted));
+                continue;
+            };
+            match containers::copy_one(&image, &peer, &node).await {
+                // Another node may have the whole image.
+                Err(e) if e.is::<containers::Lacks>() => {
+                    tracing::warn!("{e}");
+                    left.push((name, wanted));
+                }
+                done => done.with_context(|| format!("node {machine}"))?,
             }
         }
-        containers::copy(&found, &peer, &node).await.with_context(|| format!("node {machine}"))?;
         missing = left;
     }
     for (name, _) in missing {
-        tracing::warn!("no node has the image {name} any more");
+        tracing::warn!("no node has the whole image {name} any more");
     }
     Ok(())
 }
