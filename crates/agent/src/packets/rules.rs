@@ -27,7 +27,8 @@ pub fn script(tables: &str, link: &str, faults: &PacketFaults, hooks: Hooks) -> 
         return text;
     }
     let share = match faults.slowness.loss {
-        0 => String::new(),
+        // nft takes no share that is the whole.
+        0 | LOSS_OF.. => String::new(),
         loss => format!("numgen random mod {LOSS_OF} < {loss} drop\n"),
     };
     let of_link = |hook: &str, peer: &str| {
