@@ -29,9 +29,6 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// A window of many parts, and no more than a host asks for at once.
 const CALLS: u32 = 1024;
 
-/// A part of a stream comes in one piece.
-const FRAME: u32 = 1 << 20;
-
 /// What an answer of several messages is.
 pub type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
@@ -66,7 +63,6 @@ where
         .timer(TokioTimer::new())
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(ALL_WINDOWS)
-        .max_frame_size(FRAME)
         .max_concurrent_streams(CALLS)
         .keep_alive_interval(ASK)
         .keep_alive_timeout(ANSWER)

@@ -123,9 +123,6 @@ impl Driver for Docker {
         };
         fs_err::write(paths.launch_file(), serde_json::to_vec(&launch)?)?;
         let images = paths.images()?;
-        if !images.is_dir() {
-            bail!("the node image {} that {} was made of is gone", images.display(), spec.name);
-        }
         // One that ended is made anew: what it is to be may have changed since.
         if let Some(found) = &found {
             container::remove(client, container::id(found)?).await?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use model::{DriverKind, Home};
 
 use crate::process::{self, Identity};
@@ -84,9 +84,17 @@ impl Paths {
         Ok(PathBuf::from(path))
     }
 
-    /// The container images of that image.
+    /// The container images of that image, without which the machine cannot be.
     pub fn images(&self) -> Result<PathBuf> {
-        Ok(self.image_rootfs()?.join(image::CONTAINERD))
+        let images = self.image_rootfs()?.join(image::CONTAINERD);
+        if !images.is_dir() {
+            bail!(
+                "the node image that {} was made of is gone: there is no {}",
+                self.dir.display(),
+                images.display()
+            );
+        }
+        Ok(images)
     }
 
     /// The profile it belongs to. By its record, not by its name: `a-m02` may be a profile of its own.

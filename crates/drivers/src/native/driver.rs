@@ -196,10 +196,7 @@ impl Driver for Native {
 
 impl Native {
     async fn launch(&self, spec: &MachineSpec, paths: &Paths) -> Result<u32> {
-        let image_rootfs = paths.image_rootfs()?;
-        if !image_rootfs.is_dir() {
-            bail!("the node image {} that {} was made of is gone", image_rootfs.display(), spec.name);
-        }
+        let images = paths.images()?;
         network::detach(&self.home, &spec.name).await?;
         let cgroup = Cgroup::of(&spec.name, paths.dir())?;
         cgroup.remove()?;
@@ -207,8 +204,8 @@ impl Native {
         let launch = Launch {
             machine: spec.name.clone(),
             dir: paths.dir().to_owned(),
-            images: paths.images()?,
-            image_rootfs,
+            image_rootfs: paths.image_rootfs()?,
+            images,
             agent: crate::agent::program(&self.home)?,
             binds: spec.binds.clone(),
             cgroup,

@@ -14,7 +14,6 @@ use containers::{Listed, Node as Store, familiar};
 use drivers::MachineState;
 use futures::future::{join_all, try_join_all};
 use model::{Cluster, Home, Node};
-use tokio::io::BufWriter;
 
 use super::channel::Machines;
 use super::look;
@@ -55,11 +54,7 @@ pub async fn connect(driver: &Machines, machine: &str) -> Result<Store> {
     let node = driver.node(machine).await?;
     let dial = move || {
         let node = node.clone();
-        async move {
-            let dialled = node.dial(&[SOCKET.to_owned()]).await.map_err(std::io::Error::other)?;
-            // Many small frames of a blob go as one part.
-            Ok(BufWriter::with_capacity(protocol::PART, dialled))
-        }
+        async move { node.dial(&[SOCKET.to_owned()]).await.map_err(std::io::Error::other) }
     };
     Store::connect(machine, dial).await
 }
