@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
-use system_tests::{Lab, Layers};
+use system_tests::{Lab, Layers, eventually};
 
 /// A pod that may do nothing special, but sees the node's files, as an ordinary hostPath volume lets it.
 fn pod(lab: &Lab) {
@@ -38,6 +39,10 @@ pub fn leave_the_host_as_it_is(lab: &Lab) -> Layers<'_> {
 /// S6: files of container images are those of all nodes.
 fn images_are_a_nodes_own(lab: &Lab) -> Layers<'_> {
     let layers = Layers::take(lab, "minikube");
+    eventually("the pod runs again on the node that was stopped", Duration::from_secs(60), || {
+        let ran = lab.kubectl(&["exec", "attacker", "--", "true"]);
+        if ran.code == 0 { Ok(()) } else { Err(ran.stderr) }
+    });
     layers.attack_from("attacker");
     layers.attack("m02");
     layers.assert_unchanged();
