@@ -1,4 +1,4 @@
-//! Container images in nodes, attacked by root in a node and by a pod that sees the node's files: nobody else may see
+//! Container images in nodes, attacked by root in a node and by a pod that sees the node's files: no other node may see
 //! anything of it.
 
 use std::process::Command;

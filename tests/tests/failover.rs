@@ -95,7 +95,7 @@ fn the_holder_is_cut_off(lab: &Lab, traffic: &Traffic) {
     eventually("another answers for the address", SOON, || {
         assert!(!had.answers_arp(VIP), "{} is cut off", had.name);
         let next = Machine::all(lab).into_iter().find(|m| m.name != had.name && m.holds(VIP));
-        if next.is_some_and(|m| m.answers_arp(VIP)) { Ok(()) } else { Err("nobody yet".to_owned()) }
+        if next.is_some_and(|m| m.answers_arp(VIP)) { Ok(()) } else { Err("no node yet".to_owned()) }
     });
     for _ in 0..20 {
         assert!(!had.answers_arp(VIP), "{} is cut off", had.name);
