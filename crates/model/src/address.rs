@@ -60,6 +60,11 @@ pub fn mac(ip: Ipv4Addr) -> [u8; 6] {
     [0x02, 0x6d, a, b, c, d]
 }
 
+/// The same as the kernel, nft and engines write it.
+pub fn mac_text(ip: Ipv4Addr) -> String {
+    mac(ip).map(|byte| format!("{byte:02x}")).join(":")
+}
+
 /// The service `kubernetes`.
 pub fn api_service(services: Ipv4Net) -> Ipv4Addr {
     at(services, 1)

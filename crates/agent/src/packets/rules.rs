@@ -3,9 +3,7 @@
 //! They are hooked to the link itself, below ARP and routing: what the node forwards for its pods and what it answers
 //! for the virtual address is lost as well.
 
-use std::net::Ipv4Addr;
-
-use model::address::mac;
+use model::address::mac_text;
 use model::injected::{LOSS_OF, PacketFaults};
 
 const TABLE: &str = "manykube_faults";
@@ -65,10 +63,6 @@ fn addresses(faults: &PacketFaults, peer: &str) -> String {
     if faults.cut_from.is_empty() {
         return String::new();
     }
-    let all: Vec<String> = faults.cut_from.iter().map(|ip| text(*ip)).collect();
+    let all: Vec<String> = faults.cut_from.iter().map(|ip| mac_text(*ip)).collect();
     format!("ether {peer} {{ {} }} drop\n", all.join(", "))
-}
-
-fn text(ip: Ipv4Addr) -> String {
-    mac(ip).map(|byte| format!("{byte:02x}")).join(":")
 }

@@ -15,7 +15,7 @@ use bollard::query_parameters::{
     CreateContainerOptionsBuilder, InspectContainerOptions, ListContainersOptionsBuilder,
     RemoveContainerOptionsBuilder,
 };
-use model::address::mac;
+use model::address::mac_text;
 use model::node_config::Port;
 
 use super::init::BINDS;
@@ -45,8 +45,8 @@ pub fn staged(binds: &[Bind]) -> Vec<Bind> {
     binds.iter().enumerate().map(|(i, b)| Bind { host: at(i), ..b.clone() }).collect()
 }
 
-/// `agent` is our program in the container, `own` what the node is made of besides the image: where it is on this host and in the container, and whether
-/// it is read-only.
+/// `agent` is our program in the container, `own` what the node is made of besides the image: where it is on this host
+/// and in the container, and whether it is read-only.
 pub fn body(
     spec: &MachineSpec,
     owner: &str,
@@ -71,7 +71,8 @@ pub fn body(
         EndpointIpamConfig { ipv4_address: Some(spec.ip.to_string()), ..EndpointIpamConfig::default() };
     let endpoint = EndpointSettings {
         ipam_config: Some(address),
-        mac_address: Some(text(mac(spec.ip))),
+        // Engines before 25.0 overlook it: the agent sets it then.
+        mac_address: Some(mac_text(spec.ip)),
         ..EndpointSettings::default()
     };
     let size = size::size(spec);
@@ -102,11 +103,6 @@ pub fn body(
         }),
         ..ContainerCreateBody::default()
     }
-}
-
-/// Engines before 25.0 overlook it: the agent sets it then.
-fn text(mac: [u8; 6]) -> String {
-    mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
 fn bindings(spec: &MachineSpec) -> HashMap<String, Option<Vec<PortBinding>>> {

@@ -77,16 +77,17 @@ impl Machines {
         let machines = self.clone();
         Arc::new(move |to| {
             let (machines, via) = (machines.clone(), via.clone());
-            Box::pin(async move { machines.dial_one(&via, to).await })
+            Box::pin(async move { machines.dial_by(&machines.holder_first(&via).await, to).await })
         })
     }
 
-    async fn dial_one(&self, via: &[String], to: SocketAddrV4) -> io::Result<base::Stream> {
+    /// One stream, opened by the first of these nodes that can.
+    pub async fn dial_by(&self, via: &[String], to: SocketAddrV4) -> io::Result<base::Stream> {
         let target = [format!("tcp:{to}")];
         let mut refused = io::Error::other("no node runs");
-        for machine in self.holder_first(via).await {
+        for machine in via {
             let dialled = timeout(ANSWER, async {
-                let node = self.node(&machine).await?;
+                let node = self.node(machine).await?;
                 Ok::<_, anyhow::Error>(node.dial(&target).await?)
             });
             match dialled.await {
@@ -99,7 +100,7 @@ impl Machines {
     }
 
     /// A control plane that is cut off reaches its own API server only. Who holds the virtual address reaches the others.
-    async fn holder_first(&self, via: &[String]) -> Vec<String> {
+    pub async fn holder_first(&self, via: &[String]) -> Vec<String> {
         let mut via = via.to_vec();
         if via.len() > 1 {
             let terms = join_all(via.iter().map(|machine| async {

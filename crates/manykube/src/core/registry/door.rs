@@ -85,9 +85,11 @@ async fn serve(home: &Home, profile: &str) -> Result<()> {
 
 /// To the virtual address first, which is that of a node that answers.
 async fn hand_on(client: TcpStream, machines: Machines, cluster: Cluster, port: u16) {
-    let dial = machines.dial(cluster.nodes.iter().map(|n| cluster.machine(n)).collect());
+    let nodes: Vec<String> = cluster.nodes.iter().map(|n| cluster.machine(n)).collect();
+    // Asked once for all addresses.
+    let via = machines.holder_first(&nodes).await;
     for ip in [cluster.vip()].into_iter().chain(cluster.nodes.iter().map(|n| n.ip)) {
-        if let Ok(node) = dial(SocketAddrV4::new(ip, port)).await {
+        if let Ok(node) = machines.dial_by(&via, SocketAddrV4::new(ip, port)).await {
             background::relay(client, node).await;
             return;
         }
